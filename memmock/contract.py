@@ -69,8 +69,8 @@ def _spec(meaning: str, source: str, default: Any = None, **schema: Any) -> Any:
     return field(default=default, metadata={"meaning": meaning, "source": source, "schema": schema})
 
 
-def _required(meaning: str, source: str, **schema: Any) -> Any:
-    return field(metadata={"meaning": meaning, "source": source, "schema": schema})
+def _required(meaning: str, source: str, *, shown: bool = True, **schema: Any) -> Any:
+    return field(repr=shown, metadata={"meaning": meaning, "source": source, "schema": schema})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,9 @@ class Memory:
     )
     _: KW_ONLY
     id: str | None = _spec("unique within a response", "[ref]")
-    type: str | None = _spec("one of the kinds, and one of those requested", "[seed]", enum=MEMORY_TYPES)
+    type: str | None = _spec(
+        "one of the kinds, and one of those requested", "[seed]", enum=list(MEMORY_TYPES)
+    )
     confidence: float | None = _spec("how sure the provider is", "[seed]", minimum=0, maximum=1)
     updated_at: str | None = _spec("when the memory last changed, RFC 3339", "[seed]", format="date-time")
     source: str | None = _spec("where it is from, as `explicit_user_statement`", "[seed]")
@@ -140,13 +142,8 @@ class RetrievalConfig:
     """
 
     endpoint: str = _required("absolute http or https URL of the provider", "[seed]", format="uri")
-    authorization: str = field(
-        repr=False,
-        metadata={
-            "meaning": "sent verbatim as the Authorization header; never empty",
-            "source": "[seed]",
-            "schema": {"minLength": 1},
-        },
+    authorization: str = _required(
+        "sent verbatim as the Authorization header; never empty", "[seed]", shown=False, minLength=1
     )
     _: KW_ONLY
     enabled: bool = _spec("whether the live session looks memories up", "[ref]", True)
@@ -297,7 +294,7 @@ def _is_required(spec: Field[Any]) -> bool:
 
 
 def _field_schema(spec: Field[Any], hint: Any, refs: str) -> dict[str, Any]:
-    described = {"description": f"{spec.metadata['meaning']} {spec.metadata['source']}"}
+    described: dict[str, Any] = {"description": f"{spec.metadata['meaning']} {spec.metadata['source']}"}
     if not _is_required(spec) and spec.default is not None:
         described["default"] = spec.default
     return {**_type_schema(hint, refs), **described, **spec.metadata["schema"]}
