@@ -1,0 +1,113 @@
+"""A line a call while a server runs, printed from a thread of its own.
+
+The journal is the buffer between the two: when nobody reads the output, or calls come faster than they
+can be printed, the server goes on and the log says how many calls it could not show.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+from memmock.cli.text import count, plain
+from memmock.journal import Call, Journal
+
+_PAUSE_S = 0.1
+_AT_MOST = 20
+"""How many calls are shown between two pauses when not all have to be: 200 a second is more than anyone
+reads, and costs the server little."""
+
+
+class CallLog:
+    """Prints the calls of a journal, while it is open as a context manager.
+
+    Args:
+        journal: the calls.
+        line: gives the text for a call.
+        all_of_them: print every call that is still in the journal when its turn comes, however fast they
+            come; otherwise a burst is cut short.
+    """
+
+    def __init__(self, journal: Journal, line: Callable[[Call], str], *, all_of_them: bool) -> None:
+        self._journal = journal
+        self._line = line
+        self._all = all_of_them
+        self._printed = 0  # the number of the last call that was printed or passed over
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._print, name="memmock call log", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed.set()
+        self._thread.join(1.0)  # no longer: the output may be stuck
+
+    def _print(self) -> None:
+        closed = False
+        while not closed:
+            closed = self._closed.wait(_PAUSE_S)
+            try:
+                self._print_new()
+            except OSError:  # nobody reads the output any more
+                return
+
+    def _print_new(self) -> None:
+        calls = self._journal.since(self._printed)
+        if not calls:
+            return
+        shown = calls if self._all else calls[:_AT_MOST]
+        missed = calls[0].number - 1 - self._printed + len(calls) - len(shown)
+        self._printed = calls[-1].number
+        lines = [self._line(call) for call in shown]
+        if missed:
+            lines.append(self._missed(missed))
+        click.echo("\n".join(lines))
+
+    def _missed(self, n: int) -> str:
+        return json.dumps({"missed": n}) if self._all else f"          and {count(n, 'more call')}"
+
+
+def as_text(call: Call) -> str:
+    """Return a call as a line to read, and a line for each rule that it breaks."""
+    asked = call.retrieval
+    time = datetime.fromtimestamp(call.received_at).strftime("%H:%M:%S")
+    if "query" in asked:
+        types = asked.get("memory_types")
+        query = plain(_shortened(str(asked["query"])))
+        what = f"{query}  ({plain(', '.join(map(str, types))) if types and isinstance(types, list) else 'all types'})"
+    else:
+        what = plain(f"{call.request.method} {_shortened(call.request.target)}")
+    result = count(len(call.memories), "memory", "memories") if call.reply.status == 200 else "refused"
+    lines = [f"{time}  {call.reply.status}  {what}  {result}, {call.duration_s * 1000:.1f} ms"]
+    lines += [f"          {plain(str(found))}" for found in call.violations]
+    return "\n".join(lines)
+
+
+def as_json(call: Call) -> str:
+    """Return a call as a line of JSON."""
+    facts: dict[str, Any] = {
+        "number": call.number,
+        "time": datetime.fromtimestamp(call.received_at).astimezone().isoformat(timespec="milliseconds"),
+        "method": call.request.method,
+        "target": call.request.target,
+        "retrieval": call.retrieval,
+        "status": call.reply.status,
+        "results": len(call.memories),
+        "duration_ms": round(call.duration_s * 1000, 3),
+        "violations": [found.to_json() for found in call.violations],
+    }
+    return json.dumps(facts, ensure_ascii=False)
+
+
+def _shortened(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

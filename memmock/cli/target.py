@@ -1,0 +1,69 @@
+"""The options of commands that ask a provider, and the provider to ask when none is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES, DEFAULT_TIMEOUT_MS, RetrievalConfig
+from memmock.mock import AUTHORIZATION
+
+
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which provider to ask, and how."""
+    options = (
+        click.option(
+            "--endpoint",
+            envvar="MEMMOCK_ENDPOINT",
+            metavar="URL",
+            help="The provider; a mock of memmock's own when not given.  [env: MEMMOCK_ENDPOINT]",
+        ),
+        click.option(
+            "--authorization",
+            envvar="MEMMOCK_AUTHORIZATION",
+            metavar="VALUE",
+            default=AUTHORIZATION,
+            help="Sent verbatim as the Authorization header.  [env: MEMMOCK_AUTHORIZATION]",
+        ),
+        click.option(
+            "--timeout-ms",
+            type=click.IntRange(1),
+            metavar="MS",
+            default=DEFAULT_TIMEOUT_MS,
+            show_default=True,
+            help="How long the whole exchange may take.",
+        ),
+        click.option(
+            "--max-response-bytes",
+            type=click.IntRange(1),
+            metavar="BYTES",
+            default=DEFAULT_MAX_RESPONSE_BYTES,
+            show_default=True,
+            help="How large the answer may be.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def target(
+    endpoint: str | None, authorization: str, timeout_ms: int, max_response_bytes: int
+) -> Iterator[RetrievalConfig]:
+    """Yield the configuration that leads to the provider, or to a mock that serves as long as it is needed.
+
+    Raises:
+        MemmockError: no live session could be created with these values.
+    """
+    limits = {"timeout_ms": timeout_ms, "max_response_bytes": max_response_bytes}
+    if endpoint is not None:
+        yield RetrievalConfig(endpoint, authorization, **limits)
+        return
+    from memmock.mock import MockServer, MockSettings
+
+    with MockServer(MockSettings(authorization=authorization)) as server:
+        yield RetrievalConfig(server.endpoint, authorization, **limits)

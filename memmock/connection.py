@@ -1,0 +1,392 @@
+"""One client connection: bytes in, requests to the handler, replies out, in order.
+
+An `asyncio.Protocol` over httptools (llhttp). It keeps HTTP/1.1 and 1.0 connections alive, answers
+pipelined requests in the order they came, and refuses with one structured error, then closes, whatever is
+malformed, too large or too slow. No `Date` header is sent: the same reply has the same bytes every time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from http import HTTPStatus
+from typing import NamedTuple, cast
+
+import httptools
+
+from memmock.http import AT_ONCE, Handler, Headers, Reply, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a client may take of the server; sizes in bytes, times in seconds.
+
+    `request_s` runs from a request's first byte to its last, `idle_s` from a reply to the next request.
+    """
+
+    head_bytes: int = 64 * 1024
+    body_bytes: int = 1024 * 1024
+    request_s: float = 20.0
+    idle_s: float = 75.0
+
+
+LINGER_S = 2.0
+"""How long a refused client may go on sending before it is cut off. Closing at once would reset the
+connection, and take the refusal away before the client has read it."""
+MAX_WAITING = 32
+"""How many pipelined requests may wait behind the one being answered before reading stops."""
+
+
+class _Turn(NamedTuple):
+    """What is to be answered next: a request, or a refusal that is ready."""
+
+    request: Request
+    keep_alive: bool
+    refusal: Reply | None = None
+
+
+class _Stop(Exception):
+    """Raised out of a parser's callback, to stop the parsing."""
+
+
+class Connection(asyncio.Protocol):
+    """Serves one client.
+
+    Args:
+        handler: answers the requests.
+        limits: what the client may take.
+        connections: the set of open connections; this one adds and removes itself.
+        failed: told of each exception that the handler raises.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits,
+        connections: set[Connection],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._handler = handler
+        self._limits = limits
+        self._connections = connections
+        self._failed = failed
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport
+        self._parser = httptools.HttpRequestParser(self)
+        self._answering: asyncio.Task[None] | None = None
+        self._waiting: deque[_Turn] = deque()
+        self._receiving = False  # part of a request is here
+        self._in_head = False  # part of its head is here, and about so many bytes of it:
+        self._fed = 0
+        self._completed = False  # a request became complete with the last bytes that came
+        self._offered: bytes | None = None  # the request line of a request that offers another protocol
+        self._welcomed = False  # its body was looked at before it came
+        self._continue_owed = False  # the client waits for a 100 that is not its turn yet
+        self._deaf = False  # what still comes in is thrown away
+        self._blocked = False  # the client does not read what was sent
+        self._deadline = self._loop.time() + limits.idle_s
+
+    # ---- the transport calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start serving."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        self._connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give up what is not answered yet."""
+        self._connections.discard(self)
+        self._deaf = True
+        self._waiting.clear()
+        if self._answering is not None:
+            self._answering.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; the callbacks below do the rest."""
+        if self._deaf:
+            return
+        self._completed = False
+        self._long = self._fed + len(data) > self._limits.head_bytes
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._decline_upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserCallbackError as error:
+            if not isinstance(error.__context__, _Stop):
+                raise
+        except httptools.HttpParserInvalidMethodError:
+            if _REQUEST_LINE.match(data) and not self._completed:
+                self._refuse(501, "not_implemented", "the method is unknown; a retrieval is a POST")
+            else:
+                self._refuse(400, "bad_request", "the request is not HTTP")
+        except httptools.HttpParserError as error:
+            self._refuse(400, "bad_request", f"the request is malformed: {error}")
+        else:
+            if self._receiving:
+                self._wait_for_more(len(data))
+
+    def _wait_for_more(self, came: int) -> None:
+        """See to it that the rest of a request is worth waiting for, and may come."""
+        if self._in_head:
+            if not self._completed:
+                self._fed += came
+            if self._fed > self._limits.head_bytes:
+                self._refuse_head()
+        elif not self._welcomed:
+            self._welcomed = True
+            self._welcome_body({name.lower(): value.lower() for name, value in self._headers})
+
+    def _welcome_body(self, headers: dict[bytes, bytes]) -> None:
+        """Refuse a body that is too large before it comes, and let a client that asks send its body."""
+        expected = headers.get(b"expect")
+        if int(headers.get(b"content-length", b"0")) > self._limits.body_bytes:
+            self._refuse_body()
+        elif expected is None or self._parser.get_http_version() == "1.0":
+            return
+        elif expected != b"100-continue":
+            self._refuse(417, "expectation_failed", "only 100-continue can be expected")
+        elif self._answering is None:
+            self._transport.write(_CONTINUE)
+        else:
+            self._continue_owed = True
+
+    def _decline_upgrade(self, rest: bytes) -> None:
+        """Go on in HTTP/1.1 when the client offers another protocol.
+
+        The parser takes the offer for accepted and what follows for that protocol. So the head is parsed
+        again without the offer.
+        """
+        self._parser = httptools.HttpRequestParser(self)
+        if self._offered is not None:
+            lines = [b"%s: %s" % field for field in self._headers if field[0].lower() != b"upgrade"]
+            rest = b"\r\n".join([self._offered, *lines, b"", rest])
+            self._offered = None
+        self.data_received(rest)
+
+    # A client that has done sending has left, as far as anyone can tell: the default `eof_received` closes.
+
+    def pause_writing(self) -> None:
+        """Answer no more while the client does not read."""
+        self._blocked = True
+        self._regulate()
+
+    def resume_writing(self) -> None:
+        """Go on answering."""
+        self._blocked = False
+        self._answer_waiting()
+
+    # ---- the parser calls
+
+    def on_message_begin(self) -> None:
+        """Make room for a request."""
+        self._target = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._body_size = self._fed = 0
+        self._receiving = self._in_head = True
+        self._welcomed = False
+        self._deadline = self._loop.time() + self._limits.request_s
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the target."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Refuse a head that is too large."""
+        self._in_head = False
+        if self._long:  # what came is longer than a head may be; how long is the head?
+            size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers)
+            if size > self._limits.head_bytes:
+                self._refuse_head()
+                raise _Stop
+
+    def on_body(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        self._body_size += len(data)
+        if self._body_size > self._limits.body_bytes:
+            self._refuse_body()
+            raise _Stop
+        self._body.append(data)
+
+    def on_message_complete(self) -> None:
+        """Answer the request, when it is its turn."""
+        self._receiving = self._continue_owed = False
+        self._completed = True
+        self._deadline = math.inf
+        parser = self._parser
+        method, version = parser.get_method(), parser.get_http_version()
+        if parser.should_upgrade() and method != b"CONNECT":
+            self._offered = b"%s %s HTTP/%s" % (method, self._target, version.encode())
+            return
+        if version not in _VERSIONS:
+            self._refuse(400, "bad_request", "the request is not HTTP/1.1 or HTTP/1.0")
+            return
+        request = Request(
+            method.decode(),
+            self._target.decode("latin-1"),
+            tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers]),
+            self._body[0] if len(self._body) == 1 else b"".join(self._body),
+            version,
+        )
+        self._take(_Turn(request, parser.should_keep_alive()))
+
+    # ---- answering
+
+    def _take(self, turn: _Turn) -> None:
+        """Answer now, or after the answers that come first."""
+        if not turn.keep_alive:
+            self._deaf = True
+        if self._answering is None and not self._blocked:
+            self._answer(turn)
+        else:
+            self._waiting.append(turn)
+            self._regulate()
+
+    def _answer(self, turn: _Turn) -> None:
+        try:
+            reply = turn.refusal or self._handler(turn.request)
+        except BaseException as error:
+            reply = self._failure(error)
+        if type(reply) is Reply and reply.delivery is AT_ONCE:
+            self._send(reply, turn)
+        else:
+            self._answering = self._loop.create_task(self._answer_later(reply, turn))
+
+    async def _answer_later(self, reply: Reply | Awaitable[Reply], turn: _Turn) -> None:
+        try:
+            ready = reply if isinstance(reply, Reply) else await reply
+            await asyncio.sleep(ready.delivery.delay_s)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            ready = self._failure(error)
+        self._answering = None
+        self._send(ready, turn)
+        self._answer_waiting()
+
+    def _answer_waiting(self) -> None:
+        while self._waiting and self._answering is None and not self._blocked:
+            self._answer(self._waiting.popleft())
+        self._regulate()
+        if self._waiting or self._answering is not None:
+            return
+        if self._continue_owed:
+            self._continue_owed = False
+            self._transport.write(_CONTINUE)
+
+    def _regulate(self) -> None:
+        """Read on only when what was read is being answered."""
+        if self._blocked or len(self._waiting) >= MAX_WAITING:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _send(self, reply: Reply, turn: _Turn) -> None:
+        try:
+            data, keep_alive = _encoded(reply, turn)
+        except Exception as error:  # a reply that is not one, or has headers that cannot be sent
+            data, keep_alive = _encoded(self._failure(error), turn)
+        self._transport.write(data)
+        if keep_alive:
+            if not self._receiving:
+                self._deadline = self._loop.time() + self._limits.idle_s
+            return
+        self._deaf = True
+        self._receiving = False
+        self._waiting.clear()
+        self._deadline = self._loop.time() + LINGER_S
+        if turn.refusal is None:
+            self._transport.close()
+        else:  # the client may still be sending: let it read the refusal first
+            self._transport.write_eof()
+
+    def _failure(self, error: BaseException) -> Reply:
+        """Keep an exception of the handler, and answer for it."""
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise error
+        self._failed(error)
+        return Reply.error(500, "internal_error", f"the handler raised {type(error).__name__}")
+
+    # ---- refusing
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        if not self._deaf:
+            self._take(_Turn(_NO_REQUEST, False, Reply.error(status, code, message)))
+
+    def _refuse_head(self) -> None:
+        limit = self._limits.head_bytes
+        self._refuse(431, "headers_too_large", f"the head of the request is larger than {limit:,} bytes")
+
+    def _refuse_body(self) -> None:
+        limit = self._limits.body_bytes
+        self._refuse(413, "body_too_large", f"the body of the request is larger than {limit:,} bytes")
+
+    # ---- the server calls
+
+    def check_time(self, now: float) -> None:
+        """Part from a client that takes too long; `now` is the time of the loop."""
+        if now < self._deadline:
+            return
+        if self._receiving and not self._deaf:
+            limit = self._limits.request_s
+            self._refuse(408, "request_timeout", f"the request was not complete after {limit:g} s")
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Close at once; what the client has not taken by now is lost."""
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
+        else:
+            self._transport.close()
+
+
+_VERSIONS = ("1.1", "1.0")
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_NO_REQUEST = Request("", "")
+_REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/1\.[01]\r?\n")
+
+
+def _encoded(reply: Reply, turn: _Turn) -> tuple[bytes, bool]:
+    """Return a reply as it goes on the wire, and whether the connection stays open after it."""
+    request = turn.request
+    head, keep_alive = _head(reply.status, reply.headers, turn.keep_alive, request.version == "1.0")
+    if reply.status in _BODILESS:
+        return head + b"\r\n", keep_alive
+    body = b"" if request.method == "HEAD" else reply.body
+    return b"%sContent-Length: %d\r\n\r\n%s" % (head, len(reply.body), body), keep_alive
+
+
+_BODILESS = frozenset({*range(100, 200), 204, 304})
+
+
+@lru_cache(256)
+def _head(status: int, headers: Headers, keep_alive: bool, old: bool) -> tuple[bytes, bool]:
+    """Return the head of a reply up to its length, and whether the connection stays open after it.
+
+    Most replies of a server have one of a few heads, hence the cache.
+    """
+    phrase = HTTPStatus(status).phrase if status in _STATUSES else ""
+    lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in headers)]
+    asked = next((value.lower() for name, value in headers if name.lower() == "connection"), None)
+    if asked is None:
+        if not keep_alive:
+            lines.append("Connection: close")
+        elif old:
+            lines.append("Connection: keep-alive")
+    text = "\r\n".join([*lines, ""])
+    if text.count("\n") != len(lines) or text.count("\r") != len(lines):
+        raise ValueError("a header holds a line break")
+    return text.encode("latin-1"), keep_alive and asked != "close"
+
+
+_STATUSES = frozenset(HTTPStatus)

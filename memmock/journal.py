@@ -1,0 +1,149 @@
+"""The bounded log of calls: what came in, what was answered, when.
+
+A call is kept as it came and parsed and checked only when somebody looks, so that keeping a journal costs
+the server next to nothing. When the journal is full the oldest calls go, and are counted.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from memmock import strictjson
+from memmock.http import Headers, Reply, Request
+from memmock.rules import Violation, request_violations
+
+MAX_CALLS = 1000
+MAX_BYTES = 16 * 1024 * 1024
+
+
+class Call:
+    """One call: a request and what was answered.
+
+    `number` counts from 1 since the journal was made, cleared calls included. `received_at` is in seconds
+    since the epoch, when the request was complete; `duration_s` is how long the provider took to find its
+    answer, without the time that a delivery adds on purpose.
+    """
+
+    def __init__(
+        self, number: int, request: Request, reply: Reply, received_at: float, duration_s: float
+    ) -> None:
+        self.number = number
+        self.request = request
+        self.reply = reply
+        self.received_at = received_at
+        self.duration_s = duration_s
+
+    @cached_property
+    def retrieval(self) -> dict[str, Any]:
+        """The JSON object that was sent, as it was sent; empty when the body holds none."""
+        value, _ = strictjson.read(self.request.body)
+        return value if isinstance(value, dict) else {}
+
+    @cached_property
+    def memories(self) -> list[dict[str, Any]]:
+        """The memories that were answered, as JSON objects; empty when the reply holds none."""
+        value, _ = strictjson.read(self.reply.body)
+        memories = value.get("memories") if isinstance(value, dict) else None
+        return memories if isinstance(memories, list) else []
+
+    @cached_property
+    def violations(self) -> list[Violation]:
+        """The rules of the contract that the request breaks."""
+        return request_violations(self.request)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.retrieval.items())
+        return (
+            f"<Call {self.number}: {self.request.method} {fields or 'no retrieval'} -> {self.reply.status}>"
+        )
+
+
+class Journal:
+    """The latest calls, at most `max_calls` of them and about `max_bytes` together.
+
+    Safe to use from any thread. A call larger than `max_bytes` is kept until the next one comes.
+    """
+
+    def __init__(self, max_calls: int = MAX_CALLS, max_bytes: int = MAX_BYTES) -> None:
+        self.max_calls = max_calls
+        self.max_bytes = max_bytes
+        self._calls: deque[Call] = deque()
+        self._bytes = 0
+        self._last = 0
+        self._cleared = 0
+        self._changed = threading.Condition()
+
+    def add(self, request: Request, reply: Reply, received_at: float, duration_s: float) -> Call:
+        """Keep a call; the oldest ones go when there is no room."""
+        with self._changed:
+            self._last += 1
+            call = Call(self._last, request, reply, received_at, duration_s)
+            self._calls.append(call)
+            self._bytes += _size(call)
+            while len(self._calls) > self.max_calls or (
+                self._bytes > self.max_bytes and len(self._calls) > 1
+            ):
+                self._bytes -= _size(self._calls.popleft())
+            self._changed.notify_all()
+        return call
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that are still here, the oldest first."""
+        with self._changed:
+            return list(self._calls)
+
+    @property
+    def total(self) -> int:
+        """How many calls came since the journal was made or cleared, those that had to go included."""
+        return self._last - self._cleared
+
+    @property
+    def dropped(self) -> int:
+        """How many of these calls had to go, because the journal was full."""
+        with self._changed:
+            return self.total - len(self._calls)
+
+    def since(self, number: int) -> list[Call]:
+        """Return the calls after the call `number` that are still here, the oldest first."""
+        with self._changed:
+            newest = min(self._last - number, len(self._calls))
+            return [self._calls[n] for n in range(-newest, 0)]
+
+    def clear(self) -> None:
+        """Forget all calls; the numbers go on."""
+        with self._changed:
+            self._calls.clear()
+            self._bytes = 0
+            self._cleared = self._last
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until `condition()` holds, looking after each call; return whether it came to hold."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while not condition():
+                if (left := deadline - time.monotonic()) <= 0:
+                    return False
+                self._changed.wait(left)
+        return True
+
+
+_OVERHEAD = 1024
+"""About what the objects of a call weigh beside their text, in bytes."""
+
+
+def _size(call: Call) -> int:
+    request, reply = call.request, call.reply
+    return _OVERHEAD + len(request.body) + len(reply.body) + len(request.target) + _text(request.headers)
+
+
+def _text(headers: Headers) -> int:
+    size = 0
+    for name, value in headers:
+        size += len(name) + len(value)
+    return size

@@ -1,0 +1,305 @@
+"""The mock provider as a test holds it: a server to point the consumer at, and a handle to ask about it.
+
+Works without pytest too; the plugin's fixtures are these classes, nothing more.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from types import TracebackType
+from typing import Any, Self
+
+from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES, DEFAULT_PATH, DEFAULT_TIMEOUT_MS, Memory
+from memmock.errors import MemmockError, MemmockFailure
+from memmock.http import Reply, Request
+from memmock.journal import Call
+from memmock.matching import FIELDS, closest, differences
+from memmock.memories import Memories, builtin, load
+from memmock.provider import Provider
+from memmock.rules import RULES, Severity, Violation
+from memmock.server import Server
+
+AUTHORIZATION = "Bearer memmock"
+"""The only authorization that a mock in a test accepts, unless it is given another."""
+
+
+class MemmockWarning(UserWarning):
+    """The consumer broke a recommendation of the contract."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MockSettings:
+    """What a mock in a test is made of.
+
+    `persona` is a YAML or JSON file with the memories, those of character 01 when it is None. `path` is
+    where the mock answers, `authorization` the only value that it accepts. `timeout_ms` is what it tells the
+    consumer, `max_response_bytes` the size that no answer of it exceeds.
+    """
+
+    persona: str | PathLike[str] | None = None
+    path: str = DEFAULT_PATH
+    authorization: str = field(default=AUTHORIZATION, repr=False)
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
+
+    @cached_property
+    def memories(self) -> Memories:
+        """The memories of the persona, read once.
+
+        Raises:
+            MemmockError: the persona cannot be read.
+        """
+        return builtin() if self.persona is None else load(self.persona)
+
+
+class Mock:
+    """A mock provider for one test: what it answers, what it was asked, and what to expect of that.
+
+    `endpoint` and `authorization` are what the consumer under test is to be configured with; `config` has
+    them as CreateLive takes them. `provider` is the handler; serving it at `endpoint` is up to the caller.
+
+    Raises:
+        MemmockError: the persona cannot be read, or the path is not one.
+    """
+
+    def __init__(self, settings: MockSettings, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self.authorization = settings.authorization
+        self.provider = Provider(
+            settings.memories,
+            path=settings.path,
+            authorization=settings.authorization,
+            max_response_bytes=settings.max_response_bytes,
+        )
+        self._settings = settings
+
+    def __repr__(self) -> str:
+        return f"<Mock {self.endpoint}: {len(self.memories)} memories, {self.provider.journal.total} calls>"
+
+    def config(self, **overrides: Any) -> dict[str, Any]:
+        """Return the `memory_retrieval` block of CreateLive that leads to this mock, with changes."""
+        block = {
+            "enabled": True,
+            "endpoint": self.endpoint,
+            "authorization": self.authorization,
+            "timeout_ms": self._settings.timeout_ms,
+        }
+        return block | overrides
+
+    # ---- what it answers
+
+    @property
+    def memories(self) -> Memories:
+        """What the mock remembers, best set before the call; assign a list of memories to replace it."""
+        return self.provider.memories
+
+    @memories.setter
+    def memories(self, memories: Iterable[Memory | Mapping[str, Any]]) -> None:
+        self.provider.memories = memories if isinstance(memories, Memories) else Memories(memories)
+
+    def remember(self, *memories: Memory | Mapping[str, Any]) -> None:
+        """Add memories after the ones that are there.
+
+        Raises:
+            MemmockError: a memory is not one that a provider could send.
+        """
+        self.provider.memories = self.memories.plus(*memories)
+
+    # ---- what it was asked
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls so far, the oldest first; the journal keeps the latest 1,000."""
+        return self.provider.journal.calls
+
+    def assert_called(self, times: int | None = None, **fields: Any) -> list[Call]:
+        """Return the calls with these fields; fail unless there are `times` of them, or any.
+
+        Fields are those of the request body, as `query="…"`; `memory_types` is compared as a set, and None
+        means absent.
+
+        Raises:
+            MemmockFailure: the calls are not as expected; the message names the nearest.
+            MemmockError: a field that a retrieval does not have.
+        """
+        if unknown := [name for name in fields if name not in FIELDS]:
+            raise MemmockError(f"a retrieval has no field {unknown[0]!r}; its fields are {', '.join(FIELDS)}")
+        calls = self.calls
+        found = [call for call in calls if not differences(fields, call.retrieval)]
+        if len(found) != times if times is not None else not found:
+            raise MemmockFailure(self._miss(times, fields, calls, found))
+        return found
+
+    def assert_not_called(self) -> None:
+        """Fail when there was any call.
+
+        Raises:
+            MemmockFailure: there was one.
+        """
+        if total := self.provider.journal.total:
+            raise MemmockFailure(
+                f"Expected no call, but {_count(total, 'call')} came:\n{_listed(self.calls)}"
+            )
+
+    def wait_for_calls(self, n: int, timeout_s: float = 5.0) -> list[Call]:
+        """Return the calls as soon as there are `n` of them.
+
+        Raises:
+            MemmockFailure: there were fewer after `timeout_s` seconds.
+        """
+        journal = self.provider.journal
+        if not journal.wait(lambda: journal.total >= n, timeout_s):
+            raise MemmockFailure(
+                f"Expected {_count(n, 'call')} within {timeout_s:g} s, but {journal.total} came."
+                f"\n{_listed(self.calls)}"
+            )
+        return self.calls
+
+    def reset(self) -> None:
+        """Forget the calls, and remember only what was there at the start."""
+        self.provider.journal.clear()
+        self.provider.memories = self._settings.memories
+
+    def verify(self, allow: Collection[str] = ()) -> None:
+        """Fail when a call broke the contract; warn when one only broke a recommendation.
+
+        Args:
+            allow: codes of rules that may be broken.
+
+        Raises:
+            MemmockFailure: a call broke a rule; the message names rule, place and value.
+            MemmockError: a code that no rule has.
+        """
+        if unknown := [code for code in allow if code not in RULES]:
+            raise MemmockError(f"there is no rule {unknown[0]!r}; `memmock rules` lists them")
+        broken = [
+            (call, found) for call in self.calls for found in call.violations if found.code not in allow
+        ]
+        if errors := [(call, found) for call, found in broken if found.severity is Severity.ERROR]:
+            raise MemmockFailure(self._breach(errors))
+        for call, found in broken:
+            warnings.warn(f"call {call.number}: {found}", MemmockWarning, stacklevel=2)
+
+    # ---- messages
+
+    def _miss(self, times: int | None, fields: dict[str, Any], calls: list[Call], found: list[Call]) -> str:
+        what = " with " + ", ".join(f"{name}={value!r}" for name, value in fields.items()) if fields else ""
+        wanted = "a retrieval" if times is None else _count(times, "retrieval")
+        lines = [
+            f"Expected {wanted}{what}, but {len(found) or 'none'} of {_count(len(calls), 'call')} matched."
+        ]
+        if not calls:
+            lines += ["", f"Is the code under test configured with the endpoint {self.endpoint}?"]
+        elif not found and (nearest := closest(fields, ((call, call.retrieval) for call in calls))):
+            lines += ["", f"Nearest is call {nearest.number}:"]
+            lines += [f"  {difference}" for difference in differences(fields, nearest.retrieval)]
+        elif found:
+            lines += ["", _listed(found)]
+        if dropped := self.provider.journal.dropped:
+            lines += [
+                "",
+                f"{_count(dropped, 'earlier call')} had to leave the journal and could have matched.",
+            ]
+        return "\n".join(lines)
+
+    def _breach(self, errors: list[tuple[Call, Violation]]) -> str:
+        calls = {call.number: call for call, _ in errors}
+        total = _count(self.provider.journal.total, "call")
+        lines = [f"The consumer broke the contract in {len(calls)} of {total}."]
+        for number, call in list(calls.items())[:_SHOWN]:
+            lines += ["", _line(call)]
+            for found in (found for other, found in errors if other.number == number):
+                lines += [f"  {found}", f"      {found.rule.reason}"]
+        if len(calls) > _SHOWN:
+            lines += ["", f"and {_count(len(calls) - _SHOWN, 'more call')}."]
+        code = errors[0][1].code
+        lines += ["", f'To allow a rule to be broken: @pytest.mark.memmock(allow=["{code}"])']
+        return "\n".join(lines)
+
+
+_SHOWN = 5
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _listed(calls: list[Call]) -> str:
+    lines = [f"  {_line(call)}" for call in calls[:_SHOWN]]
+    if len(calls) > _SHOWN:
+        lines.append(f"  and {len(calls) - _SHOWN:,} more")
+    return "\n".join(lines)
+
+
+def _line(call: Call) -> str:
+    body = call.request.body.decode(errors="replace")
+    if len(body) > 200:
+        body = f"{body[:199]}…"
+    return f"call {call.number}: {call.request.method} {call.request.target} {body} -> {call.reply.status}"
+
+
+class MockServer:
+    """Serves mocks from a thread of its own, one at a time; start it once, take a fresh mock for each test.
+
+    Between two fresh mocks it answers too, so that a service under test may already be started with the
+    `endpoint`; nobody looks at these calls.
+
+    Raises:
+        MemmockError: the persona cannot be read, or the path is not one.
+    """
+
+    def __init__(
+        self, settings: MockSettings | None = None, *, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
+        self.settings = settings or MockSettings()
+        self._server = Server(self._answer, host=host, port=port)
+        self._idle = self._current = Mock(self.settings, "").provider
+
+    @property
+    def endpoint(self) -> str:
+        """Where the mock answers; known once the server was started."""
+        return self._server.url + self.settings.path
+
+    def start(self) -> None:
+        """Start serving; return once connections are accepted.
+
+        Raises:
+            MemmockError: the address cannot be had.
+        """
+        self._server.start()
+
+    def stop(self) -> None:
+        """Stop serving; no thread and no socket is left."""
+        self._server.stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @contextmanager
+    def fresh(self, allow: Collection[str] = ()) -> Iterator[Mock]:
+        """Serve a new mock, with no calls and the memories of the settings, for the time of a `with`.
+
+        At the end, `Mock.verify` fails the test for what the consumer sent. Not to be nested.
+        """
+        mock = Mock(self.settings, self.endpoint)
+        self._current = mock.provider
+        try:
+            yield mock
+        finally:
+            self._current = self._idle
+        self._server.check()
+        mock.verify(allow)
+
+    def _answer(self, request: Request) -> Reply:
+        return self._current(request)

@@ -1,0 +1,171 @@
+"""Serve a handler over HTTP/1.1: the socket, the event loop, and the thread they live in.
+
+What happens on one connection is in `connection`. The loop is uvloop's where there is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+from memmock.connection import Connection, Limits
+from memmock.errors import MemmockError
+from memmock.http import Handler
+
+new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+with contextlib.suppress(ImportError):  # there is none for Windows and PyPy
+    from uvloop import new_event_loop
+
+_SWEEP_S = 0.5
+"""How often the server looks for clients that take too long."""
+_STOP_S = 10.0
+"""How long `stop` waits for the thread to end."""
+_MAX_FAILURES = 100
+
+
+class Server:
+    """Serves `handler` at `host` and `port`; port 0 takes a free one.
+
+    Use it as a context manager, or `start` and `stop`, to serve from a thread of its own; or `run`, to
+    serve from this one until it is told to stop. `stop` may be called from any thread, and once more than
+    needed. Exceptions that the handler raises are answered with 500 and kept for `check`.
+    """
+
+    def __init__(
+        self, handler: Handler, *, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._handler = handler
+        self._limits = limits or Limits()
+        self._socket: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event
+        self._connections: set[Connection] = set()
+        self._failures: list[BaseException] = []
+
+    @property
+    def url(self) -> str:
+        """The address without a path, as `http://127.0.0.1:8765`."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def bind(self) -> None:
+        """Take the port; from now on connections wait to be served.
+
+        Raises:
+            MemmockError: the address cannot be had.
+        """
+        if self._socket is not None:
+            return
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((self.host, self.port), family=family, backlog=1024)
+        except (OSError, OverflowError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            raise MemmockError(
+                f"cannot listen on {self.host} port {self.port}: {reason}; port 0 takes a free one"
+            ) from None
+        self.port = self._socket.getsockname()[1]
+
+    def start(self) -> None:
+        """Serve from a thread of its own; return once the server is serving.
+
+        Raises:
+            MemmockError: the address cannot be had.
+        """
+        self.bind()
+        serving: Future[None] = Future()
+        self._thread = threading.Thread(target=self._serve_in_thread, args=(serving,), name="memmock", daemon=True)
+        self._thread.start()
+        serving.result()
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve from this thread until `stop`, Ctrl-C or SIGTERM; call `ready` once it is serving.
+
+        Raises:
+            MemmockError: the address cannot be had.
+        """
+        self.bind()
+        self._serve(ready, signals=True)
+
+    def stop(self) -> None:
+        """Stop serving: close the port and all connections, and end the thread."""
+        loop = self._loop
+        if loop is not None:
+            loop.call_soon_threadsafe(self._stopping.set)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_STOP_S)
+            self._thread = None
+
+    def check(self) -> None:
+        """Raise the first exception that the handler raised since the last check."""
+        if self._failures:
+            first = self._failures[0]
+            self._failures.clear()
+            raise first
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _serve_in_thread(self, serving: Future[None]) -> None:
+        try:
+            self._serve(lambda: serving.set_result(None))
+        except BaseException as error:
+            if serving.done():
+                raise
+            serving.set_exception(error)
+
+    def _serve(self, ready: Callable[[], None], *, signals: bool = False) -> None:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(self._main(ready, signals))
+
+    async def _main(self, ready: Callable[[], None], signals: bool) -> None:
+        loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        self._loop = loop
+        if signals:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
+                    loop.add_signal_handler(number, self._stopping.set)
+        assert self._socket is not None
+        listener = await loop.create_server(self._connect, sock=self._socket, backlog=1024)
+        sweeping = loop.create_task(self._sweep())
+        ready()
+        await self._stopping.wait()
+        self._loop = None
+        listener.close()
+        sweeping.cancel()
+        for connection in list(self._connections):
+            connection.close()
+        while self._connections:
+            await asyncio.sleep(0)
+        self._socket = None
+
+    def _connect(self) -> Connection:
+        return Connection(self._handler, self._limits, self._connections, self._failed)
+
+    def _failed(self, error: BaseException) -> None:
+        if len(self._failures) < _MAX_FAILURES:
+            self._failures.append(error)
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            now = loop.time()
+            for connection in list(self._connections):
+                connection.check_time(now)
