@@ -149,9 +149,10 @@ class Server:
         self._loop = None
         listener.close()
         sweeping.cancel()
-        for connection in list(self._connections):
-            connection.close()
+        await asyncio.sleep(0)  # connections that were just accepted show themselves
         while self._connections:
+            for connection in list(self._connections):
+                connection.close()
             await asyncio.sleep(0)
         self._socket = None
 

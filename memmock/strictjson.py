@@ -7,10 +7,13 @@ parsed and lists every flaw with its place; `parse` is the fast way for input th
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections import Counter
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 FlawKind = Literal["utf-8", "bom", "syntax", "depth", "duplicate", "nan", "range", "surrogate"]
 
@@ -37,9 +40,36 @@ UNREADABLE: Final = Unreadable()
 """Stands for the value of a text that holds none."""
 
 
+MOST_FLAWS = 20
+"""How many flaws of one kind `read` lists: enough to see what is wrong, few enough to read."""
+
+
 def pointer(*steps: str | int) -> str:
     """Return the JSON pointer (RFC 6901) that takes `steps` from the top."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
+
+
+def shortened(value: Any, width: int = 60) -> str:
+    """Return a JSON value as one printable line of about `width` characters, whatever it holds.
+
+    Arrays and objects are described, not written out. What a terminal would act on (control characters,
+    marks that turn the direction of writing, lone surrogates) is escaped as JSON escapes it.
+    """
+    if isinstance(value, list):
+        return f"an array of {len(value)}"
+    if isinstance(value, dict):
+        return f"an object with {len(value)} {'field' if len(value) == 1 else 'fields'}"
+    if isinstance(value, _Constant):
+        return value.text
+    text = json.dumps(value[: width + 1] if isinstance(value, str) else value, ensure_ascii=False)
+    return printable(text if len(text) <= width + 2 else f"{text[:width]}…")
+
+
+def printable(text: str) -> str:
+    """Return `text` with every character that is not printable escaped by its number in hexadecimal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def parse(data: bytes) -> Any:
@@ -57,10 +87,11 @@ def parse(data: bytes) -> Any:
 
 
 def read(data: bytes) -> tuple[Any, list[Flaw]]:
-    """Return the value of a JSON text, or `UNREADABLE`, and everything that is wrong with the text.
+    """Return the value of a JSON text, or `UNREADABLE`, and what is wrong with the text.
 
     As much is read as can be: invalid bytes are read as U+FFFD, a byte-order mark and what follows the
-    first value are passed over, the last of several equal names wins.
+    first value are passed over, the last of several equal names wins. Of each kind at most `MOST_FLAWS`
+    are listed; one more, at the text as a whole, then says how many were left out.
     """
     flaws: list[Flaw] = []
     try:
@@ -85,6 +116,35 @@ def read(data: bytes) -> tuple[Any, list[Flaw]]:
     return value, flaws + _flaws_inside(value)
 
 
+def walk(top: Any) -> Iterator[tuple[list[str | int], Any]]:
+    """Yield every value inside a JSON value, itself first, in the order of the text.
+
+    Each comes with the steps that lead to it from the top. They are one list that changes as the walk goes
+    on, so that a walk takes time in the size of the value and no more, however long the names are.
+    """
+    steps: list[str | int] = []
+    yield steps, top
+    levels = [_children(top)]
+    while levels:
+        for step, value in levels[-1]:
+            steps.append(step)
+            yield steps, value
+            if isinstance(value, dict | list):
+                levels.append(_children(value))
+                break
+            steps.pop()
+        else:
+            levels.pop()
+            if steps:
+                steps.pop()
+
+
+def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
+    if isinstance(value, dict):
+        return iter(value.items())
+    return iter(enumerate(value)) if isinstance(value, list) else iter(())
+
+
 class _Repeated(dict[str, Any]):
     """An object in which names occur more than once."""
 
@@ -97,6 +157,7 @@ class _Constant(float):
     text: str
 
 
+_LARGEST = sys.float_info.max
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -146,24 +207,27 @@ _LENIENT = json.JSONDecoder(
 def _flaws_inside(top: Any) -> list[Flaw]:
     """Return the flaws of a parsed value, in the order of the text."""
     flaws: list[Flaw] = []
-    waiting: list[tuple[str, Any]] = [("", top)]
-    while waiting:
-        place, value = waiting.pop()
+    counts: Counter[FlawKind] = Counter()
+
+    def note(kind: FlawKind, steps: Iterable[str | int], detail: str) -> None:
+        counts[kind] += 1
+        if counts[kind] <= MOST_FLAWS:  # later ones cost no pointer: a name may fill half of the text
+            flaws.append(Flaw(kind, pointer(*steps), detail))
+
+    for steps, value in walk(top):
         if isinstance(value, dict):
             if isinstance(value, _Repeated):
-                flaws += [
-                    Flaw("duplicate", place + pointer(name), f"the name {name!r} occurs more than once")
-                    for name in value.names
-                ]
-            flaws += [Flaw("surrogate", place, "a name holds half of a surrogate pair")
-                      for name in value if _SURROGATE.search(name)]  # fmt: skip
-            waiting += [(place + pointer(name), item) for name, item in reversed(value.items())]
-        elif isinstance(value, list):
-            waiting += [(f"{place}/{n}", item) for n, item in reversed(list(enumerate(value)))]
-        elif isinstance(value, str) and _SURROGATE.search(value):
-            flaws.append(Flaw("surrogate", place, "the text holds half of a surrogate pair"))
+                for name in value.names:
+                    note("duplicate", [*steps, name], f"the name {shortened(name)} occurs more than once")
+            for name in value:
+                if _SURROGATE.search(name):
+                    note("surrogate", steps, f"the name {shortened(name)} holds half of a surrogate pair")
+        elif isinstance(value, str):
+            if _SURROGATE.search(value):
+                note("surrogate", steps, "the text holds half of a surrogate pair")
         elif isinstance(value, _Constant):
-            flaws.append(Flaw("nan", place, f"{value.text} is not JSON"))
-        elif isinstance(value, float) and not math.isfinite(value):
-            flaws.append(Flaw("range", place, "the number is beyond the range of a double"))
-    return flaws
+            note("nan", steps, f"{value.text} is not JSON")
+        elif isinstance(value, (int, float)) and not -_LARGEST <= value <= _LARGEST:
+            note("range", steps, "the number is beyond the range of a double")
+    return flaws + [Flaw(kind, "", f"and {times - MOST_FLAWS} more like this")
+                    for kind, times in counts.items() if times > MOST_FLAWS]  # fmt: skip

@@ -393,6 +393,14 @@ def test_stopped_server_leaves_no_thread_and_no_socket():
     server.stop()  # once more does no harm
 
 
+def test_server_that_stops_while_clients_connect_leaves_nothing_open():
+    for _ in range(100):  # pytest turns a transport that was not closed into an error
+        with Server(echo) as server:
+            clients = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(3)]
+        for client in clients:
+            client.close()
+
+
 def test_server_starts_again_on_its_port():
     server = Server(echo)
     for _ in range(2):

@@ -71,7 +71,7 @@ def command(
     ):
         exchange = consumer.exchange(retrieval)
     violations = request_violations(exchange.request)
-    if exchange.reply is not None:
+    if exchange.reply is not None and exchange.complete:
         violations += reply_violations(
             exchange.reply,
             exchange.request,
