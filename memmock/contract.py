@@ -19,6 +19,8 @@ from memmock.errors import MemmockError
 
 DEFAULT_PATH = "/memory_retrieval"
 """Where the provider answers; a gateway prefix may stand before it [ours]."""
+DEFAULT_AUTHORIZATION = "Bearer memmock"
+"""What memmock's own consumer sends, and its mock in a test accepts, when nothing else is said [ours]."""
 DEFAULT_TIMEOUT_MS = 3000
 """How long one whole exchange may take: connect, send, headers and body together [ours]."""
 DEFAULT_MAX_RESULTS = 5

@@ -14,7 +14,13 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
-from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES, DEFAULT_PATH, DEFAULT_TIMEOUT_MS, Memory
+from memmock.contract import (
+    DEFAULT_AUTHORIZATION,
+    DEFAULT_MAX_RESPONSE_BYTES,
+    DEFAULT_PATH,
+    DEFAULT_TIMEOUT_MS,
+    Memory,
+)
 from memmock.errors import MemmockError, MemmockFailure
 from memmock.http import Reply, Request
 from memmock.journal import Call
@@ -23,9 +29,6 @@ from memmock.memories import Memories, builtin, load
 from memmock.provider import Provider
 from memmock.rules import RULES, Severity, Violation
 from memmock.server import Server
-
-AUTHORIZATION = "Bearer memmock"
-"""The only authorization that a mock in a test accepts, unless it is given another."""
 
 
 class MemmockWarning(UserWarning):
@@ -43,7 +46,7 @@ class MockSettings:
 
     persona: str | PathLike[str] | None = None
     path: str = DEFAULT_PATH
-    authorization: str = field(default=AUTHORIZATION, repr=False)
+    authorization: str = field(default=DEFAULT_AUTHORIZATION, repr=False)
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
 

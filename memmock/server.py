@@ -83,7 +83,9 @@ class Server:
         """
         self.bind()
         serving: Future[None] = Future()
-        self._thread = threading.Thread(target=self._serve_in_thread, args=(serving,), name="memmock", daemon=True)
+        self._thread = threading.Thread(
+            target=self._serve_in_thread, args=(serving,), name="memmock-server", daemon=True
+        )
         self._thread.start()
         serving.result()
 

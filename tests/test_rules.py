@@ -19,7 +19,7 @@ from memmock.rules import (
     reply_violations,
     request_violations,
 )
-from memmock.summaries import chat_log_sign, garbled_sign, markup_sign, says_nothing_found
+from memmock.rules.summaries import chat_log_sign, garbled_sign, markup_sign, says_nothing_found
 from tests.contract_cases import Case, reply_cases, request_cases, request_of
 
 REQUESTS, REPLIES = request_cases(), reply_cases()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memmock.timestamps import is_rfc3339
+from memmock.rules.timestamps import is_rfc3339
 
 
 @pytest.mark.parametrize(

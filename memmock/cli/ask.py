@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from memmock.cli.target import target, target_options
-from memmock.cli.text import count, plain
+from memmock.cli.text import count
 from memmock.contract import MEMORY_TYPES, Memory, Retrieval
+from memmock.strictjson import printable
 
 if TYPE_CHECKING:
     from memmock.consumer import Exchange
@@ -102,12 +103,12 @@ def _as_text(exchange: Exchange, violations: list[Violation]) -> str:
     if result.ok and not result.memories:
         lines += ["nothing found", ""]
     if result.error is not None:
-        lines += [f"{result.error.code}: {plain(result.error.message)}", ""]
+        lines += [f"{result.error.code}: {result.error.message}", ""]
     lines.append(
         f"{count(len(result.memories), 'memory', 'memories')} in {exchange.elapsed_s * 1000:.0f} ms, "
         f"{exchange.received_bytes:,} bytes, {count(len(violations), 'violation')}"
     )
-    lines += [f"  {plain(str(found))}" for found in violations]
+    lines += [f"  {found!s}" for found in violations]
     return "\n".join(lines)
 
 
@@ -115,7 +116,12 @@ def _memory_lines(number: int, memory: Memory) -> list[str]:
     from memmock.consumer import advice
 
     about = [memory.type, memory.updated_at, memory.source]
-    facts = ", ".join(plain(fact) for fact in about if fact)
+    facts = ", ".join(printable(fact) for fact in about if fact)
     sure = "no confidence" if memory.confidence is None else f"confidence {memory.confidence:g}"
     head = f"{number:>2}. "
-    return [f"{head}{plain(memory.summary)}", f"    {advice(memory.confidence)} ({sure})", f"    {facts}", ""]
+    return [
+        f"{head}{printable(memory.summary)}",
+        f"    {advice(memory.confidence)} ({sure})",
+        f"    {facts}",
+        "",
+    ]

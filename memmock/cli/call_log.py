@@ -15,8 +15,9 @@ from typing import Any, Self
 
 import click
 
-from memmock.cli.text import count, plain
+from memmock.cli.text import count
 from memmock.journal import Call, Journal
+from memmock.strictjson import printable, shortened
 
 _PAUSE_S = 0.1
 _AT_MOST = 20
@@ -40,7 +41,7 @@ class CallLog:
         self._all = all_of_them
         self._printed = 0  # the number of the last call that was printed or passed over
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._print, name="memmock call log", daemon=True)
+        self._thread = threading.Thread(target=self._print, name="memmock-call-log", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -83,13 +84,13 @@ def as_text(call: Call) -> str:
     time = datetime.fromtimestamp(call.received_at).strftime("%H:%M:%S")
     if "query" in asked:
         types = asked.get("memory_types")
-        query = plain(_shortened(str(asked["query"])))
-        what = f"{query}  ({plain(', '.join(map(str, types))) if types and isinstance(types, list) else 'all types'})"
+        kinds = ", ".join(map(str, types)) if isinstance(types, list) and types else "all types"
+        what = f"{shortened(asked['query'])} ({printable(kinds[:100])})"
     else:
-        what = plain(f"{call.request.method} {_shortened(call.request.target)}")
+        what = printable(f"{call.request.method} {call.request.target[:100]}")
     result = count(len(call.memories), "memory", "memories") if call.reply.status == 200 else "refused"
-    lines = [f"{time}  {call.reply.status}  {what}  {result}, {call.duration_s * 1000:.1f} ms"]
-    lines += [f"          {plain(str(found))}" for found in call.violations]
+    lines = [f"{time}  {call.reply.status}  {what}: {result} in {call.duration_s * 1000:.1f} ms"]
+    lines += [f"          {found}" for found in call.violations]
     return "\n".join(lines)
 
 
@@ -107,7 +108,3 @@ def as_json(call: Call) -> str:
         "violations": [found.to_json() for found in call.violations],
     }
     return json.dumps(facts, ensure_ascii=False)
-
-
-def _shortened(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from memmock.cli.target import target, target_options
-from memmock.cli.text import plain
+from memmock.strictjson import printable
 
 
 @click.command("demo")
@@ -42,7 +42,7 @@ def command(endpoint: str | None, authorization: str, timeout_ms: int, max_respo
             lines = (
                 "",
                 f"{number}. ask the provider:      {row.query}",
-                f"   it remembers first:    {plain(first)}",
+                f"   it remembers first:    {printable(first)}",
                 f"   point of the demo:     {row.point}  {'✓ found' if there else '✗ not found'}",
                 f"   now ask the character: {row.question}",
             )

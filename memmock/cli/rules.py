@@ -32,8 +32,9 @@ def command(code: str | None, form: str) -> None:
     elif (rule := RULES.get(code.upper())) is not None:
         chosen = [rule]
     else:
-        near = ", ".join(difflib.get_close_matches(code.upper(), RULES, n=3, cutoff=0.5))
-        raise MemmockError(f"there is no rule {code!r}; {f'near it are {near}; ' if near else ''}`memmock rules` lists all")
+        close = difflib.get_close_matches(code.upper(), RULES, n=3, cutoff=0.5)
+        near = f"near it are {', '.join(close)}; " if close else ""
+        raise MemmockError(f"there is no rule {code!r}; {near}`memmock rules` lists all")
     if form == "json":
         click.echo(json.dumps([rule.to_json() for rule in chosen], ensure_ascii=False, indent=2))
     elif code is None:

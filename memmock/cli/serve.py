@@ -8,9 +8,11 @@ import shlex
 import click
 
 from memmock.contract import (
+    DEFAULT_AUTHORIZATION,
     DEFAULT_MAX_RESPONSE_BYTES,
     DEFAULT_PATH,
     DEFAULT_TIMEOUT_MS,
+    RetrievalConfig,
 )
 
 DEFAULT_PORT = 8765
@@ -77,13 +79,12 @@ def command(
 ) -> None:
     """Serve the mock provider until Ctrl-C, and show each call."""
     from memmock.cli.call_log import CallLog, as_json, as_text
-    from memmock.contract import RetrievalConfig
     from memmock.memories import builtin, load
-    from memmock.mock import AUTHORIZATION
     from memmock.provider import Provider
     from memmock.server import Server
 
     memories = builtin() if persona is None else load(persona)
+    memories.prepare()
     provider = Provider(
         memories, path=path, authorization=authorization, max_response_bytes=max_response_bytes
     )
@@ -92,7 +93,7 @@ def command(
     # CreateLive insists on an authorization, also for a provider that ignores it [seed]
     config = RetrievalConfig(
         server.url + path,
-        AUTHORIZATION if authorization is None else authorization,
+        DEFAULT_AUTHORIZATION if authorization is None else authorization,
         timeout_ms=timeout_ms,
         max_response_bytes=max_response_bytes,
     )

@@ -8,8 +8,12 @@ from typing import Any
 
 import click
 
-from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES, DEFAULT_TIMEOUT_MS, RetrievalConfig
-from memmock.mock import AUTHORIZATION
+from memmock.contract import (
+    DEFAULT_AUTHORIZATION,
+    DEFAULT_MAX_RESPONSE_BYTES,
+    DEFAULT_TIMEOUT_MS,
+    RetrievalConfig,
+)
 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,7 +29,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--authorization",
             envvar="MEMMOCK_AUTHORIZATION",
             metavar="VALUE",
-            default=AUTHORIZATION,
+            default=DEFAULT_AUTHORIZATION,
             help="Sent verbatim as the Authorization header.  [env: MEMMOCK_AUTHORIZATION]",
         ),
         click.option(
@@ -59,11 +63,16 @@ def target(
     Raises:
         MemmockError: no live session could be created with these values.
     """
-    limits = {"timeout_ms": timeout_ms, "max_response_bytes": max_response_bytes}
+
+    def configured(url: str) -> RetrievalConfig:
+        return RetrievalConfig(
+            url, authorization, timeout_ms=timeout_ms, max_response_bytes=max_response_bytes
+        )
+
     if endpoint is not None:
-        yield RetrievalConfig(endpoint, authorization, **limits)
+        yield configured(endpoint)
         return
     from memmock.mock import MockServer, MockSettings
 
     with MockServer(MockSettings(authorization=authorization)) as server:
-        yield RetrievalConfig(server.endpoint, authorization, **limits)
+        yield configured(server.endpoint)

@@ -1,0 +1,177 @@
+import json
+
+import pytest
+
+from memmock.errors import MemmockError
+from memmock.http import JSON_TYPE, Request
+from memmock.memories import Memories, builtin
+from memmock.provider import Provider
+from memmock.rules import reply_violations
+
+HEADERS = (("Content-Type", JSON_TYPE), ("Accept", JSON_TYPE), ("Authorization", "Bearer good"))
+
+
+def post(body, path="/memory_retrieval", headers=HEADERS):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Request("POST", path, headers, data)
+
+
+def ask(provider, body, **how):
+    """Return the status and the JSON of the answer, which must keep the contract."""
+    request = post(body, **how)
+    reply = provider(request)
+    # a refused authorization is no answer (RES001), which is what it is meant to be
+    assert [found for found in reply_violations(reply, request) if reply.status != 401] == []
+    return reply.status, json.loads(reply.body)
+
+
+@pytest.fixture
+def provider():
+    return Provider(builtin())
+
+
+def test_answer_holds_the_memory_that_was_asked_for_first(provider):
+    status, answer = ask(provider, {"query": "用户和灵绯之前约定的暗号"})
+    assert status == 200
+    assert len(answer["memories"]) == 5
+    assert "月亮醒了" in answer["memories"][0]["summary"]
+    assert list(answer["memories"][0]) == ["id", "summary", "type", "confidence", "updated_at", "source"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/memory_retrieval", "/gateway/v2/memory_retrieval", "/memory_retrieval?tenant=7"]
+)
+def test_prefix_and_query_string_do_not_matter(provider, path):
+    assert ask(provider, {"query": "a"}, path=path)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/memory", "/xmemory_retrieval", "/memory_retrieval/", "/memory_retrieval/x"]
+)
+def test_other_path_is_not_found(provider, path):
+    status, answer = ask(provider, {"query": ""}, path=path)
+    assert (status, answer["error"]["code"]) == (404, "not_found")
+    assert "/memory_retrieval" in answer["error"]["message"]
+
+
+def test_other_method_is_not_allowed(provider):
+    reply = provider(Request("GET", "/memory_retrieval"))
+    assert (reply.status, reply.header("Allow")) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    "headers", [(), (("Authorization", "Bearer bad"),), (("Content-Type", "text/plain"),)]
+)
+def test_open_provider_ignores_the_headers(provider, headers):
+    assert json.loads(provider(post({"query": "a"}, headers=headers)).body)["memories"]
+
+
+@pytest.mark.parametrize("value", [None, "", "Bearer bad", "bearer good", "Bearer good ", "Bearer goodness"])
+def test_other_authorization_is_refused_and_not_repeated(value):
+    provider = Provider(builtin(), authorization="Bearer good")
+    assert ask(provider, {"query": "a"})[0] == 200
+    headers = HEADERS[:2] if value is None else (*HEADERS[:2], ("Authorization", value))
+    status, answer = ask(provider, {"query": "a"}, headers=headers)
+    assert (status, answer["error"]["code"]) == (401, "unauthorized")
+    assert "Bearer" not in json.dumps(answer)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "pointer"),
+    [
+        (b"", "REQ1", "body"),
+        (b"{", "REQ1", "body"),
+        (b'{"query": "a"} x', "REQ1", "body"),
+        (b'{"query": NaN}', "REQ1", "/query"),
+        (b"\xff\xfe", "REQ1", "body"),
+        (b"[" * 100_000, "REQ1", "body"),
+        (b'{"query": "a", "query": "b"}', "REQ1", "/query"),
+        ([], "REQ2", "body"),
+        ("text", "REQ2", "body"),
+        ({}, "REQ2", "body"),
+        ({"query": ""}, "REQ2", "/query"),
+        ({"query": 1}, "REQ2", "/query"),
+        ({"query": "a", "memory_types": "style"}, "REQ2", "/memory_types"),
+        ({"query": "a", "memory_types": None}, "REQ2", "/memory_types"),
+        ({"query": "a", "memory_types": {}}, "REQ2", "/memory_types"),
+        ({"query": "a", "memory_types": ["style", "mood"]}, "REQ2", "/memory_types/1"),
+        ({"query": "a", "memory_types": [["style"]]}, "REQ2", "/memory_types/0"),
+        ({"query": "a", "max_results": 0}, "REQ2", "/max_results"),
+        ({"query": "a", "max_results": -1}, "REQ2", "/max_results"),
+        ({"query": "a", "max_results": True}, "REQ2", "/max_results"),
+        ({"query": "a", "max_results": "3"}, "REQ2", "/max_results"),
+        ({"query": "a", "max_results": 2.5}, "REQ2", "/max_results"),
+        ({"query": "a", "time_hint": None}, "REQ2", "/time_hint"),
+        ({"query": "a", "live_id": 7301442190088273921}, "REQ2", "/live_id"),
+        ({"query": "a", "reason": ["r"]}, "REQ2", "/reason"),
+    ],
+)
+def test_request_that_cannot_be_understood_is_refused_with_the_rule(provider, body, code, pointer):
+    status, answer = ask(provider, body)
+    assert (status, answer["error"]["code"]) == (400, "invalid_request")
+    assert answer["error"]["rules"][0].startswith(code)
+    assert pointer in answer["error"]["message"]
+
+
+def test_refusal_names_all_violations(provider):
+    _, answer = ask(provider, {"query": "", "max_results": 0, "memory_types": ["mood"]})
+    assert len(answer["error"]["rules"]) == 3
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"live_id": "1", "reason": "", "time_hint": "", "memory_types": [], "max_results": 5},
+        {"locale": "zh-CN", "deep": [[{}]]},
+        {"user_id": "7", "character_id": "02"},  # ignored, as the live service's own fake provider does
+        {"max_results": 5.0},
+        {"live_id": "half of a pair: \ud83d"},
+    ],
+)
+def test_what_does_not_matter_does_not_change_the_answer(provider, more):
+    query = "咖啡"
+    assert ask(provider, {"query": query, **more}) == ask(provider, {"query": query})
+
+
+def test_types_and_max_results_are_kept(provider):
+    _, answer = ask(provider, {"query": "a", "memory_types": ["style", "other"], "max_results": 3})
+    assert len(answer["memories"]) == 3
+    assert {memory["type"] for memory in answer["memories"]} <= {"style", "other"}
+
+
+def test_nothing_found_is_an_empty_array():
+    assert ask(Provider(Memories([])), {"query": "a"}) == (200, {"memories": []})
+
+
+@pytest.mark.parametrize("limit", [13, 14, 200, 1000, 3000])
+def test_answer_never_grows_past_the_limit(limit):
+    provider = Provider(builtin(), max_response_bytes=limit)
+    reply = provider(post({"query": "咖啡", "max_results": 10**12}))
+    whole = json.loads(Provider(builtin())(post({"query": "咖啡", "max_results": 100})).body)["memories"]
+    memories = json.loads(reply.body)["memories"]
+    assert len(reply.body) <= max(limit, len('{"memories":[]}'))
+    assert memories == whole[: len(memories)]
+    if limit == 3000:
+        assert len(memories) > 5
+        assert len(reply.body) + 300 > limit  # as many as fit
+
+
+def test_answer_of_exactly_the_limit_is_whole():
+    body = {"query": "咖啡", "max_results": 8}
+    size = len(Provider(builtin())(post(body)).body)
+    assert len(Provider(builtin(), max_response_bytes=size)(post(body)).body) == size
+    assert len(Provider(builtin(), max_response_bytes=size - 1)(post(body)).body) < size - 1
+
+
+@pytest.mark.parametrize("path", ["", "memory", "/a b", "/a?b", "/a#b", "/a\r\nb"])
+def test_impossible_path_is_a_clear_error(path):
+    with pytest.raises(MemmockError, match="the path must start with /"):
+        Provider(builtin(), path=path)
+
+
+def test_every_call_is_in_the_journal(provider):
+    provider(post({"query": "a"}))
+    provider(post({"query": ""}))
+    provider(Request("GET", "/"))
+    assert [call.reply.status for call in provider.journal.calls] == [200, 400, 404]
+    assert all(call.duration_s >= 0 for call in provider.journal.calls)
