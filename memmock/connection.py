@@ -42,6 +42,21 @@ MAX_WAITING = 32
 """How many pipelined requests may wait behind the one being answered before reading stops."""
 
 
+class Head(NamedTuple):
+    """What a request line and headers mean, with the length of the body that is to follow."""
+
+    method: str
+    target: str
+    headers: Headers
+    version: str
+    keep_alive: bool
+    body_bytes: int
+
+
+MAX_HEADS = 256
+"""How many heads are remembered. A client sends the same few again and again: each is parsed once."""
+
+
 class _Turn(NamedTuple):
     """What is to be answered next: a request, or a refusal that is ready."""
 
@@ -60,6 +75,7 @@ class Connection(asyncio.Protocol):
     Args:
         handler: answers the requests.
         limits: what the client may take.
+        heads: the heads that were parsed so far, by their bytes; shared by all connections.
         connections: the set of open connections; this one adds and removes itself.
         failed: told of each exception that the handler raises.
     """
@@ -68,11 +84,13 @@ class Connection(asyncio.Protocol):
         self,
         handler: Handler,
         limits: Limits,
+        heads: dict[bytes, Head],
         connections: set[Connection],
         failed: Callable[[BaseException], None],
     ) -> None:
         self._handler = handler
         self._limits = limits
+        self._heads = heads
         self._connections = connections
         self._failed = failed
         self._loop = asyncio.get_running_loop()
@@ -84,6 +102,7 @@ class Connection(asyncio.Protocol):
         self._in_head = False  # part of its head is here, and about so many bytes of it:
         self._fed = 0
         self._completed = False  # a request became complete with the last bytes that came
+        self._whole: bytes | None = None  # the last bytes that came, if a request began with them
         self._offered: bytes | None = None  # the request line of a request that offers another protocol
         self._welcomed = False  # its body was looked at before it came
         self._continue_owed = False  # the client waits for a 100 that is not its turn yet
@@ -110,6 +129,14 @@ class Connection(asyncio.Protocol):
         """Parse; the callbacks below do the rest."""
         if self._deaf:
             return
+        if not self._receiving:
+            end = data.find(b"\r\n\r\n") + 4
+            head = self._heads.get(data[:end])
+            if head is not None and len(data) - end == head.body_bytes:
+                request = Request(head.method, head.target, head.headers, data[end:], head.version)
+                self._take(request, head.keep_alive)
+                return
+        self._whole = None if self._receiving else data
         self._completed = False
         self._long = self._fed + len(data) > self._limits.head_bytes
         try:
@@ -221,7 +248,6 @@ class Connection(asyncio.Protocol):
         """Answer the request, when it is its turn."""
         self._receiving = self._continue_owed = False
         self._completed = True
-        self._deadline = math.inf
         parser = self._parser
         method, version = parser.get_method(), parser.get_http_version()
         if parser.should_upgrade() and method != b"CONNECT":
@@ -230,36 +256,55 @@ class Connection(asyncio.Protocol):
         if version not in _VERSIONS:
             self._refuse(400, "bad_request", "the request is not HTTP/1.1 or HTTP/1.0")
             return
-        request = Request(
-            method.decode(),
-            self._target.decode("latin-1"),
-            tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers]),
-            self._body[0] if len(self._body) == 1 else b"".join(self._body),
-            version,
-        )
-        self._take(_Turn(request, parser.should_keep_alive()))
+        headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers])
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        request = Request(method.decode(), self._target.decode("latin-1"), headers, body, version)
+        keep_alive = parser.should_keep_alive()
+        self._remember(request, keep_alive)
+        self._take(request, keep_alive)
+
+    def _remember(self, request: Request, keep_alive: bool) -> None:
+        """Remember the head of a request that came whole, by itself, and with a length."""
+        data, self._whole = self._whole, None
+        if data is None or request.header("Transfer-Encoding") or request.header("Expect"):
+            return
+        end = data.find(b"\r\n\r\n") + 4
+        if len(data) - end == len(request.body):
+            if len(self._heads) >= MAX_HEADS:
+                self._heads.clear()
+            self._heads[data[:end]] = Head(
+                request.method,
+                request.target,
+                request.headers,
+                request.version,
+                keep_alive,
+                len(request.body),
+            )
 
     # ---- answering
 
-    def _take(self, turn: _Turn) -> None:
+    def _take(self, request: Request, keep_alive: bool, refusal: Reply | None = None) -> None:
         """Answer now, or after the answers that come first."""
-        if not turn.keep_alive:
+        self._deadline = math.inf
+        if not keep_alive:
             self._deaf = True
         if self._answering is None and not self._blocked:
-            self._answer(turn)
+            self._answer(request, keep_alive, refusal)
         else:
-            self._waiting.append(turn)
+            self._waiting.append(_Turn(request, keep_alive, refusal))
             self._regulate()
 
-    def _answer(self, turn: _Turn) -> None:
+    def _answer(self, request: Request, keep_alive: bool, refusal: Reply | None) -> None:
         try:
-            reply = turn.refusal or self._handler(turn.request)
+            reply = refusal or self._handler(request)
         except BaseException as error:
             reply = self._failure(error)
         if type(reply) is Reply and reply.delivery is AT_ONCE:
-            self._send(reply, turn)
+            self._send(reply, request, keep_alive, refusal)
         else:
-            self._answering = self._loop.create_task(self._answer_later(reply, turn))
+            self._answering = self._loop.create_task(
+                self._answer_later(reply, _Turn(request, keep_alive, refusal))
+            )
 
     async def _answer_later(self, reply: Reply | Awaitable[Reply], turn: _Turn) -> None:
         try:
@@ -270,12 +315,12 @@ class Connection(asyncio.Protocol):
         except BaseException as error:
             ready = self._failure(error)
         self._answering = None
-        self._send(ready, turn)
+        self._send(ready, *turn)
         self._answer_waiting()
 
     def _answer_waiting(self) -> None:
         while self._waiting and self._answering is None and not self._blocked:
-            self._answer(self._waiting.popleft())
+            self._answer(*self._waiting.popleft())
         self._regulate()
         if self._waiting or self._answering is not None:
             return
@@ -290,11 +335,11 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    def _send(self, reply: Reply, turn: _Turn) -> None:
+    def _send(self, reply: Reply, request: Request, keep_alive: bool, refusal: Reply | None) -> None:
         try:
-            data, keep_alive = _encoded(reply, turn)
+            data, keep_alive = _encoded(reply, request, keep_alive)
         except Exception as error:  # a reply that is not one, or has headers that cannot be sent
-            data, keep_alive = _encoded(self._failure(error), turn)
+            data, keep_alive = _encoded(self._failure(error), request, keep_alive)
         self._transport.write(data)
         if keep_alive:
             if not self._receiving:
@@ -304,7 +349,7 @@ class Connection(asyncio.Protocol):
         self._receiving = False
         self._waiting.clear()
         self._deadline = self._loop.time() + LINGER_S
-        if turn.refusal is None:
+        if refusal is None:
             self._transport.close()
         else:  # the client may still be sending: let it read the refusal first
             self._transport.write_eof()
@@ -320,7 +365,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         if not self._deaf:
-            self._take(_Turn(_NO_REQUEST, False, Reply.error(status, code, message)))
+            self._take(_NO_REQUEST, False, Reply.error(status, code, message))
 
     def _refuse_head(self) -> None:
         limit = self._limits.head_bytes
@@ -356,10 +401,9 @@ _NO_REQUEST = Request("", "")
 _REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/1\.[01]\r?\n")
 
 
-def _encoded(reply: Reply, turn: _Turn) -> tuple[bytes, bool]:
+def _encoded(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, bool]:
     """Return a reply as it goes on the wire, and whether the connection stays open after it."""
-    request = turn.request
-    head, keep_alive = _head(reply.status, reply.headers, turn.keep_alive, request.version == "1.0")
+    head, keep_alive = _head(reply.status, reply.headers, keep_alive, request.version == "1.0")
     if reply.status in _BODILESS:
         return head + b"\r\n", keep_alive
     body = b"" if request.method == "HEAD" else reply.body

@@ -11,12 +11,13 @@ operation on them treats a hundred thousand texts in about a microsecond.
 from __future__ import annotations
 
 import re
+import struct
 import unicodedata
 from array import array
+from codecs import utf_32_le_encode
 from collections import defaultdict
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
-from operator import add
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ _CJK_RANGES = (
     "\u3100-\u312f\u31a0-\u31bf"  # Bopomofo
 )
 
-_ANYWHERE = "*"
-"""Marks the token of a character that may stand inside a run, as against the character by itself. No
-other token holds it: it is neither letter nor digit."""
+Token = str | int
+"""A word is a string. What comes of a CJK run is a number, which is made and looked up several times as
+fast: for two characters, their code points in the lower and the upper 32 bits; for a character by itself,
+its code point; for one that stands anywhere, the complement of that."""
 
 _RARE = 1024
 """A token that is in no more than one of `_RARE` texts has its texts listed, not masked: for 100,000 texts
@@ -74,41 +76,63 @@ def _runs(text: str) -> list[tuple[str, str]]:
     return _splitter()(text)
 
 
-def text_tokens(text: str) -> set[str]:
+@lru_cache(64)
+def _unpacker(count: int) -> Callable[[bytes, int], tuple[int, ...]]:
+    return struct.Struct(f"<{count}Q").unpack_from
+
+
+def _pairs(run: str) -> tuple[int, ...]:
+    """Return the tokens of each two neighbours in a run."""
+    codes = utf_32_le_encode(run)[0]
+    size = len(run)
+    return _unpacker(size // 2)(codes, 0) + _unpacker((size - 1) // 2)(codes, 4)
+
+
+def text_tokens(text: str) -> set[Token]:
     """Return the tokens by which `text` can be hit.
 
     These are its words, the pairs in its CJK runs, and each CJK character twice over: as one found
     anywhere, and as one by itself if its run is no longer.
     """
-    tokens: set[str] = set()
+    tokens: set[Token] = set()
     for run, word in _runs(text):
         if word:
             tokens.add(word)
-        else:
-            tokens.update(map(add, run, run[1:]), [char + _ANYWHERE for char in run])
-            if len(run) == 1:
-                tokens.add(run)
+            continue
+        tokens.update(_pairs(run))
+        tokens.update(~ord(char) for char in run)
+        if len(run) == 1:
+            tokens.add(ord(run))
     return tokens
 
 
-def query_tokens(text: str) -> set[str]:
+def standing_alone(tokens: Iterable[Token]) -> Callable[[str], list[str]] | None:
+    """Return what finds, in a run, the characters that are among the tokens by themselves; None for none."""
+    characters = "".join(chr(token) for token in tokens if isinstance(token, int) and 0 < token < 2**32)
+    return re.compile(f"[{characters}]").findall if characters else None
+
+
+def query_tokens(text: str, alone: Callable[[str], list[str]] | None) -> set[Token]:
     """Return the tokens that `text` looks for.
 
     Single characters say little, so one counts only where it stands by itself on one side: 猫 finds
-    小猫, and 我的猫 finds the keyword 猫, but not 小猫.
+    小猫, and 我的猫 finds the keyword 猫, but not 小猫. For the latter, `alone` (see `standing_alone`) tells
+    which characters are worth a token.
     """
-    tokens: set[str] = set()
-    alone = []
+    tokens: set[Token] = set()
+    characters = []
     for run, word in _runs(text):
         if word:
             tokens.add(word)
         elif len(run) == 1:
-            alone.append(run)
+            characters.append(ord(run))
         else:
-            tokens.update(map(add, run, run[1:]), run)
-    for char in alone:  # last, and instead of the character by itself: one character is one token
-        tokens.discard(char)
-        tokens.add(char + _ANYWHERE)
+            tokens.update(_pairs(run))
+            if alone is not None:
+                tokens.update(map(ord, alone(run)))
+    for code in characters:  # last, and instead of the character by itself: one character is one token
+        tokens.discard(code)
+        tokens.add(~code)
     return tokens
 
 
@@ -122,7 +146,7 @@ class Index:
     def __init__(self, texts: Sequence[str]) -> None:
         self._bytes = (len(texts) + 7) // 8
         self.width = 8 * self._bytes
-        postings: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
+        postings: defaultdict[Token, array[int]] = defaultdict(lambda: array("I"))
         for number, text in enumerate(texts):
             for token in text_tokens(text):
                 postings[token].append(number)
@@ -132,11 +156,15 @@ class Index:
         }
         self._rare = {token: numbers for token, numbers in postings.items() if len(numbers) <= limit}
 
+    def tokens(self) -> Iterable[Token]:
+        """Return all tokens by which a text can be hit."""
+        return chain(self._common, self._rare)
+
     def mask(self, numbers: Iterable[int]) -> int:
         """Return the mask of the texts with these numbers; each may be given once."""
         return (self._planes(numbers) or [0])[0]
 
-    def hits(self, tokens: set[str]) -> list[list[int]]:
+    def hits(self, tokens: set[Token]) -> list[list[int]]:
         """Return how often each text is hit by `tokens`, as masks to be added up.
 
         A text has 2**k hits for each mask of list k that it is in. A token unknown to the texts costs

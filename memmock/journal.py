@@ -7,10 +7,9 @@ the server next to nothing. When the journal is full the oldest calls go, and ar
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from memmock import strictjson
@@ -26,7 +25,7 @@ class Call:
 
     `number` counts from 1 since the journal was made, cleared calls included. `received_at` is in seconds
     since the epoch, when the request was complete; `duration_s` is how long the provider took to find its
-    answer, without the time that a delivery adds on purpose.
+    answer, without the time that a delivery adds on purpose. `size` is about what the call weighs, in bytes.
     """
 
     def __init__(
@@ -37,6 +36,14 @@ class Call:
         self.reply = reply
         self.received_at = received_at
         self.duration_s = duration_s
+        self.size = (
+            _OVERHEAD
+            + len(request.body)
+            + len(request.target)
+            + _length(request.headers)
+            + len(reply.body)
+            + _length(reply.headers)
+        )
 
     @cached_property
     def retrieval(self) -> dict[str, Any]:
@@ -76,26 +83,29 @@ class Journal:
         self._bytes = 0
         self._last = 0
         self._cleared = 0
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiters = 0
 
     def add(self, request: Request, reply: Reply, received_at: float, duration_s: float) -> Call:
         """Keep a call; the oldest ones go when there is no room."""
-        with self._changed:
+        with self._lock:
             self._last += 1
             call = Call(self._last, request, reply, received_at, duration_s)
             self._calls.append(call)
-            self._bytes += _size(call)
+            self._bytes += call.size
             while len(self._calls) > self.max_calls or (
                 self._bytes > self.max_bytes and len(self._calls) > 1
             ):
-                self._bytes -= _size(self._calls.popleft())
-            self._changed.notify_all()
+                self._bytes -= self._calls.popleft().size
+            if self._waiters:
+                self._changed.notify_all()
         return call
 
     @property
     def calls(self) -> list[Call]:
         """The calls that are still here, the oldest first."""
-        with self._changed:
+        with self._lock:
             return list(self._calls)
 
     @property
@@ -106,44 +116,36 @@ class Journal:
     @property
     def dropped(self) -> int:
         """How many of these calls had to go, because the journal was full."""
-        with self._changed:
+        with self._lock:
             return self.total - len(self._calls)
 
     def since(self, number: int) -> list[Call]:
         """Return the calls after the call `number` that are still here, the oldest first."""
-        with self._changed:
+        with self._lock:
             newest = min(self._last - number, len(self._calls))
             return [self._calls[n] for n in range(-newest, 0)]
 
     def clear(self) -> None:
         """Forget all calls; the numbers go on."""
-        with self._changed:
+        with self._lock:
             self._calls.clear()
             self._bytes = 0
             self._cleared = self._last
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until `condition()` holds, looking after each call; return whether it came to hold."""
-        deadline = time.monotonic() + timeout_s
         with self._changed:
-            while not condition():
-                if (left := deadline - time.monotonic()) <= 0:
-                    return False
-                self._changed.wait(left)
-        return True
+            self._waiters += 1
+            try:
+                return self._changed.wait_for(condition, timeout_s)
+            finally:
+                self._waiters -= 1
 
 
 _OVERHEAD = 1024
 """About what the objects of a call weigh beside their text, in bytes."""
 
 
-def _size(call: Call) -> int:
-    request, reply = call.request, call.reply
-    return _OVERHEAD + len(request.body) + len(reply.body) + len(request.target) + _text(request.headers)
-
-
-def _text(headers: Headers) -> int:
-    size = 0
-    for name, value in headers:
-        size += len(name) + len(value)
-    return size
+@lru_cache(64)  # the same few headers come again and again
+def _length(headers: Headers) -> int:
+    return sum(len(name) + len(value) for name, value in headers)

@@ -64,7 +64,7 @@ class Provider:
         return reply
 
     def _answer(self, request: Request) -> Reply:
-        if not request.path.endswith(self.path):
+        if request.target != self.path and not request.path.endswith(self.path):
             return Reply.error(404, "not_found", f"nothing is here; the path of the provider is {self.path}")
         if request.method != "POST":
             message = f"a retrieval is a POST, not a {request.method}"
@@ -75,7 +75,7 @@ class Provider:
 
     def _retrieve(self, body: bytes) -> Reply:
         try:
-            query, types, time_hint, max_results = _understood(strictjson.parse(body))
+            query, types, time_hint, max_results = _understood(strictjson.parse_quickly(body))
         except ValueError:
             return _refused(body)
         # no more memories can fit than bytes, however many are asked for
@@ -106,7 +106,7 @@ def _understood(asked: object) -> tuple[str, list[str], str, int]:
         max_results = int(max_results)
     if (
         type(query) is not str or not query
-        or type(types) is not list or not all(kind in MEMORY_TYPES for kind in types)
+        or type(types) is not list or (types and not all(kind in MEMORY_TYPES for kind in types))
         or type(time_hint) is not str
         or type(max_results) is not int or max_results < 1
         or type(get("live_id", "")) is not str

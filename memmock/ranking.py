@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from memmock.hits import Index, query_tokens, text_tokens
+from memmock.hits import Index, Token, query_tokens, standing_alone, text_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 # A hit is worth the product of where it is and what it is of [ours]. Keywords were chosen to be found, a
 # summary only happens to hold its words; and what is looked up says more than when it was.
@@ -43,6 +44,7 @@ class Ranking:
         way = _Lanes if len(summaries) <= _FEW else _Planes
         # a line break parts two keywords as a space does two words, so no token spans them
         self._way = way(summaries, ["\n".join(words) for words in keywords], types)
+        self._alone = standing_alone(self._way.tokens())
 
     def best(
         self, query: str, *, types: Collection[str] | None = None, time_hint: str = "", count: int
@@ -52,33 +54,37 @@ class Ranking:
         Each distinct token of `query` and of `time_hint` counts at most once in a memory's summary and
         once in its keywords. Types None or empty mean all types.
         """
-        hint = query_tokens(time_hint) if time_hint else None
-        return self._way.best(query_tokens(query), hint, types, count if count > 0 else 0)
+        hint = query_tokens(time_hint, self._alone) if time_hint else None
+        return self._way.best(query_tokens(query, self._alone), hint, types, count if count > 0 else 0)
 
 
 class _Lanes:
-    """Scores side by side in one integer, 64 bits each: one addition adds to all of them.
+    """Scores side by side in one integer, 32 bits each: one addition adds to all of them.
 
-    The lowest byte of a lane is how many memories there are from this one on. It breaks a tie in favour
-    of the earlier memory, it tells the memory after sorting, and it is never 0.
+    A score fits as long as a memory has fewer than a million distinct tokens. The lowest byte of a lane is
+    how many memories there are from this one on. It breaks a tie in favour of the earlier memory, it tells
+    the memory after sorting, and it is never 0.
     """
 
     def __init__(self, summaries: Sequence[str], keywords: Sequence[str], types: Sequence[str]) -> None:
         self._size = len(summaries)
-        self._lanes = struct.Struct(f"<{self._size}Q")
-        self._start = sum((self._size - number) << 64 * number for number in range(self._size))
+        self._lanes = struct.Struct(f"<{self._size}I")
+        self._start = sum((self._size - number) << 32 * number for number in range(self._size))
         self._of_type: Counter[str] = Counter()
-        self._of_token: Counter[str] = Counter()
+        self._of_token: Counter[Token] = Counter()
         for number, kind in enumerate(types):
-            self._of_type[kind] |= (2**64 - 1) << 64 * number
+            self._of_type[kind] |= (2**32 - 1) << 32 * number
         for texts, weight in ((summaries, _IN_SUMMARY), (keywords, _IN_KEYWORDS)):
             for number, text in enumerate(texts):
-                hit = weight << 8 << 64 * number
+                hit = weight << 8 << 32 * number
                 for token in text_tokens(text):
                     self._of_token[token] += hit
 
+    def tokens(self) -> Iterable[Token]:
+        return self._of_token
+
     def best(
-        self, query: set[str], hint: set[str] | None, types: Collection[str] | None, count: int
+        self, query: set[Token], hint: set[Token] | None, types: Collection[str] | None, count: int
     ) -> list[int]:
         worth = self._of_token
         scores = self._start + _OF_QUERY * sum(map(worth.__getitem__, query & worth.keys()))
@@ -107,8 +113,11 @@ class _Planes:
             numbers.setdefault(kind, []).append(number)
         self._of_type = {kind: self._summaries.mask(its) for kind, its in numbers.items()}
 
+    def tokens(self) -> Iterable[Token]:
+        return chain(self._summaries.tokens(), self._keywords.tokens())
+
     def best(
-        self, query: set[str], hint: set[str] | None, types: Collection[str] | None, count: int
+        self, query: set[Token], hint: set[Token] | None, types: Collection[str] | None, count: int
     ) -> list[int]:
         levels: list[list[int]] = []
         for tokens, what in ((query, _OF_QUERY), (hint, _OF_HINT)):

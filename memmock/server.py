@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
-from memmock.connection import Connection, Limits
+from memmock.connection import Connection, Head, Limits
 from memmock.errors import MemmockError
 from memmock.http import Handler
 
@@ -49,6 +49,7 @@ class Server:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event
+        self._heads: dict[bytes, Head] = {}
         self._connections: set[Connection] = set()
         self._failures: list[BaseException] = []
 
@@ -159,7 +160,7 @@ class Server:
         self._socket = None
 
     def _connect(self) -> Connection:
-        return Connection(self._handler, self._limits, self._connections, self._failed)
+        return Connection(self._handler, self._limits, self._heads, self._connections, self._failed)
 
     def _failed(self, error: BaseException) -> None:
         if len(self._failures) < _MAX_FAILURES:

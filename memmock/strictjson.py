@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 FlawKind = Literal["utf-8", "bom", "syntax", "depth", "duplicate", "nan", "range", "surrogate"]
 
@@ -84,6 +84,24 @@ def parse(data: bytes) -> Any:
         return _STRICT.decode(data.decode())
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def parse_quickly(data: bytes) -> Any:
+    """Return the same as `parse`, in less time; but of names that are repeated, the last one wins.
+
+    Raises:
+        ValueError: the text has a flaw other than that.
+    """
+    text = data.decode()
+    try:
+        value, end = _quick_scan(text, 0)
+        if end == len(text):
+            return value
+    except (StopIteration, ValueError):
+        pass  # white space in front, or an integer too long for `int`: the decoder takes them
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return _LAST_WINS.decode(text)
 
 
 def read(data: bytes) -> tuple[Any, list[Flaw]]:
@@ -199,6 +217,10 @@ def _any_int(text: str) -> int | float:
 _STRICT = json.JSONDecoder(
     object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant, parse_int=_any_int
 )
+_LAST_WINS = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_any_int)
+_quick_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
+    parse_constant=_refuse_constant
+).scan_once  # type: ignore[attr-defined]  # typeshed lacks it
 _LENIENT = json.JSONDecoder(
     object_pairs_hook=_note_repeated, parse_constant=_note_constant, parse_int=_any_int
 )

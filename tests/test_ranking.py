@@ -9,13 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memmock import hits, ranking
-from memmock.hits import query_tokens, text_tokens
+from memmock.hits import Token, query_tokens, standing_alone, text_tokens
 from memmock.ranking import Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # ---- Tokens
+
+
+def as_token(text: str) -> Token:
+    """Return a token by how it is written here; `猫*` is a character that stands anywhere."""
+    if text[0] < "\u1100":
+        return text
+    if text[1:] == "*":
+        return ~ord(text[0])
+    return ord(text[0]) | (ord(text[1]) << 32 if text[1:] else 0)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +57,13 @@ if TYPE_CHECKING:
     ],
 )
 def test_query_tokens_are_words_and_pairs(text: str, tokens: set[str]) -> None:
-    assert query_tokens(text) == tokens
+    assert query_tokens(text, list) == set(map(as_token, tokens))
+
+
+def test_query_tokens_hold_single_characters_that_a_text_has_alone() -> None:
+    assert query_tokens("我的猫", standing_alone(map(ord, "猫狗"))) == set(
+        map(as_token, ("我的", "的猫", "猫"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +76,7 @@ def test_query_tokens_are_words_and_pairs(text: str, tokens: set[str]) -> None:
     ],
 )
 def test_text_tokens_hold_each_character_alone_and_anywhere(text: str, tokens: set[str]) -> None:
-    assert text_tokens(text) == tokens
+    assert text_tokens(text) == set(map(as_token, tokens))
 
 
 # ---- The order
