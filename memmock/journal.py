@@ -83,7 +83,7 @@ class Journal:
         self._bytes = 0
         self._last = 0
         self._cleared = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._waiters = 0
 
@@ -122,8 +122,8 @@ class Journal:
     def since(self, number: int) -> list[Call]:
         """Return the calls after the call `number` that are still here, the oldest first."""
         with self._lock:
-            newest = min(self._last - number, len(self._calls))
-            return [self._calls[n] for n in range(-newest, 0)]
+            newer = self._last - number
+            return list(self._calls)[-newer:] if newer > 0 else []
 
     def clear(self) -> None:
         """Forget all calls; the numbers go on."""

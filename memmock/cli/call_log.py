@@ -7,6 +7,7 @@ can be printed, the server goes on and the log says how many calls it could not 
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -20,9 +21,13 @@ from memmock.journal import Call, Journal
 from memmock.strictjson import printable, shortened
 
 _PAUSE_S = 0.1
-_AT_MOST = 20
-"""How many calls are shown between two pauses when not all have to be: 200 a second is more than anyone
-reads, and costs the server little."""
+_MANY = 100
+"""More calls than this between two pauses are a load test: nobody reads them, and to show all would slow
+the server down."""
+_OF_MANY = 2
+"""How many of them are shown."""
+_SWITCH_S = 0.0005
+"""How long the server waits at most while a line is made; Python's own default is ten times that."""
 
 
 class CallLog:
@@ -44,6 +49,8 @@ class CallLog:
         self._thread = threading.Thread(target=self._print, name="memmock-call-log", daemon=True)
 
     def __enter__(self) -> Self:
+        self._switch_s = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_S)
         self._thread.start()
         return self
 
@@ -52,6 +59,7 @@ class CallLog:
     ) -> None:
         self._closed.set()
         self._thread.join(1.0)  # no longer: the output may be stuck
+        sys.setswitchinterval(self._switch_s)
 
     def _print(self) -> None:
         closed = False
@@ -66,7 +74,7 @@ class CallLog:
         calls = self._journal.since(self._printed)
         if not calls:
             return
-        shown = calls if self._all else calls[:_AT_MOST]
+        shown = calls if self._all or len(calls) <= _MANY else calls[:_OF_MANY]
         missed = calls[0].number - 1 - self._printed + len(calls) - len(shown)
         self._printed = calls[-1].number
         lines = [self._line(call) for call in shown]
