@@ -1,3 +1,56 @@
-"""memmock: a mock server and testing toolkit for the memory-retrieval HTTP contract."""
+"""memmock: a mock server and testing toolkit for the memory-retrieval HTTP contract.
+
+The names here are loaded when they are used: `import memmock` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from memmock.consumer import Consumer, retrieve, retrieve_sync
+    from memmock.contract import Memory, MemoryType, Retrieval, RetrievalConfig
+    from memmock.errors import MemmockError, MemmockFailure
+    from memmock.http import Delivery, Handler, Reply, Request
+    from memmock.journal import Call
+    from memmock.memories import Memories
+    from memmock.mock import MemmockWarning, Mock, MockServer, MockSettings
+    from memmock.provider import Provider
+    from memmock.rules import RULES, Violation, reply_violations, request_violations
+    from memmock.server import Server
+    from memmock.tool_result import ToolError, ToolResult
+
+_HOMES = {
+    "consumer": ("Consumer", "retrieve", "retrieve_sync"),
+    "contract": ("Memory", "MemoryType", "Retrieval", "RetrievalConfig"),
+    "errors": ("MemmockError", "MemmockFailure"),
+    "http": ("Delivery", "Handler", "Reply", "Request"),
+    "journal": ("Call",),
+    "memories": ("Memories",),
+    "mock": ("MemmockWarning", "Mock", "MockServer", "MockSettings"),
+    "provider": ("Provider",),
+    "rules": ("RULES", "Violation", "reply_violations", "request_violations"),
+    "server": ("Server",),
+    "tool_result": ("ToolError", "ToolResult"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: RUF022  # spelled out for type checkers, by home
+    "Call", "Consumer", "Delivery", "Handler", "MemmockError", "MemmockFailure", "MemmockWarning", "Memories",
+    "Memory", "MemoryType", "Mock", "MockServer", "MockSettings", "Provider", "RULES", "Reply", "Request",
+    "Retrieval", "RetrievalConfig", "Server", "ToolError", "ToolResult", "Violation", "__version__",
+    "reply_violations", "request_violations", "retrieve", "retrieve_sync",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'memmock' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"memmock.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

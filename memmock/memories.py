@@ -44,7 +44,7 @@ class Memories(Sequence[PersonaMemory]):
 
     def plus(self, *memories: Memory | Mapping[str, Any]) -> Memories:
         """Return these memories with `memories` after them."""
-        return Memories([*self._memories, *memories])
+        return Memories([*self._memories, *Memories(memories)])
 
     def retrieve(
         self,

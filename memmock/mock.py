@@ -5,6 +5,7 @@ Works without pytest too; the plugin's fixtures are these classes, nothing more.
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -111,7 +112,11 @@ class Mock:
         Raises:
             MemmockError: a memory is not one that a provider could send.
         """
-        self.provider.memories = self.memories.plus(*memories)
+        __tracebackhide__ = True
+        try:
+            self.provider.memories = self.memories.plus(*memories)
+        except MemmockError as error:
+            raise error.with_traceback(None) from None  # how it was found out is of no interest to a test
 
     # ---- what it was asked
 
@@ -130,6 +135,7 @@ class Mock:
             MemmockFailure: the calls are not as expected; the message names the nearest.
             MemmockError: a field that a retrieval does not have.
         """
+        __tracebackhide__ = True
         if unknown := [name for name in fields if name not in FIELDS]:
             raise MemmockError(f"a retrieval has no field {unknown[0]!r}; its fields are {', '.join(FIELDS)}")
         calls = self.calls
@@ -144,6 +150,7 @@ class Mock:
         Raises:
             MemmockFailure: there was one.
         """
+        __tracebackhide__ = True
         if total := self.provider.journal.total:
             raise MemmockFailure(
                 f"Expected no call, but {_count(total, 'call')} came:\n{_listed(self.calls)}"
@@ -155,12 +162,13 @@ class Mock:
         Raises:
             MemmockFailure: there were fewer after `timeout_s` seconds.
         """
+        __tracebackhide__ = True
         journal = self.provider.journal
         if not journal.wait(lambda: journal.total >= n, timeout_s):
-            raise MemmockFailure(
-                f"Expected {_count(n, 'call')} within {timeout_s:g} s, but {journal.total} came."
-                f"\n{_listed(self.calls)}"
+            message = (
+                f"Expected {_count(n, 'call')} within {timeout_s:g} s, but {journal.total or 'none'} came"
             )
+            raise MemmockFailure(f"{message}:\n{_listed(self.calls)}" if self.calls else f"{message}.")
         return self.calls
 
     def reset(self) -> None:
@@ -193,9 +201,8 @@ class Mock:
     def _miss(self, times: int | None, fields: dict[str, Any], calls: list[Call], found: list[Call]) -> str:
         what = " with " + ", ".join(f"{name}={value!r}" for name, value in fields.items()) if fields else ""
         wanted = "a retrieval" if times is None else _count(times, "retrieval")
-        lines = [
-            f"Expected {wanted}{what}, but {len(found) or 'none'} of {_count(len(calls), 'call')} matched."
-        ]
+        came = f"{len(found) or 'none'} of {_count(len(calls), 'call')} matched" if calls else "no call came"
+        lines = [f"Expected {wanted}{what}, but {came}."]
         if not calls:
             lines += ["", f"Is the code under test configured with the endpoint {self.endpoint}?"]
         elif not found and (nearest := closest(fields, ((call, call.retrieval) for call in calls))):
@@ -217,7 +224,10 @@ class Mock:
         for number, call in list(calls.items())[:_SHOWN]:
             lines += ["", _line(call)]
             for found in (found for other, found in errors if other.number == number):
-                lines += [f"  {found}", f"      {found.rule.reason}"]
+                lines += [
+                    f"  {found}",
+                    textwrap.fill(found.rule.reason, 100, initial_indent=_INDENT, subsequent_indent=_INDENT),
+                ]
         if len(calls) > _SHOWN:
             lines += ["", f"and {_count(len(calls) - _SHOWN, 'more call')}."]
         code = errors[0][1].code
@@ -226,6 +236,7 @@ class Mock:
 
 
 _SHOWN = 5
+_INDENT = "      "
 
 
 def _count(n: int, noun: str) -> str:

@@ -98,4 +98,4 @@ def _failing_plainly() -> Iterator[None]:
     try:
         yield
     except (MemmockError, MemmockFailure) as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None

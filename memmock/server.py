@@ -104,6 +104,9 @@ class Server:
         loop = self._loop
         if loop is not None:
             loop.call_soon_threadsafe(self._stopping.set)
+        elif self._thread is None and self._socket is not None:  # bound, but never served
+            self._socket.close()
+            self._socket = None
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOP_S)
             self._thread = None

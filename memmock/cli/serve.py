@@ -90,21 +90,23 @@ def command(
     )
     server = Server(provider, host=host, port=port)
     server.bind()
-    # CreateLive insists on an authorization, also for a provider that ignores it [seed]
-    config = RetrievalConfig(
-        server.url + path,
-        DEFAULT_AUTHORIZATION if authorization is None else authorization,
-        timeout_ms=timeout_ms,
-        max_response_bytes=max_response_bytes,
-    )
-    whose = "character 01" if persona is None else persona
-    if form == "json":
-        ready = json.dumps({"endpoint": config.endpoint, "authorization": config.authorization})
-    else:
-        ready = _welcome(config, f"{len(memories):,} memories of {whose}")
-    log = CallLog(provider.journal, as_json if form == "json" else as_text, all_of_them=form == "json")
-    with log:
-        server.run(ready=lambda: click.echo(ready))
+    try:
+        # CreateLive insists on an authorization, also for a provider that ignores it [seed]
+        config = RetrievalConfig(
+            server.url + path,
+            DEFAULT_AUTHORIZATION if authorization is None else authorization,
+            timeout_ms=timeout_ms,
+            max_response_bytes=max_response_bytes,
+        )
+        if form == "json":
+            ready = json.dumps({"endpoint": config.endpoint, "authorization": config.authorization})
+        else:
+            whose = "character 01" if persona is None else persona
+            ready = _welcome(config, f"{len(memories):,} memories of {whose}")
+        with CallLog(provider.journal, as_json if form == "json" else as_text, all_of_them=form == "json"):
+            server.run(ready=lambda: click.echo(ready))
+    finally:
+        server.stop()
 
 
 def _welcome(config: RetrievalConfig, what: str) -> str:

@@ -1,0 +1,46 @@
+"""The documentation does what it says: every code block in it is run."""
+
+import re
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.doc_runner import Runner, sections
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SECTIONS = [(page, section) for page in PAGES for section in sections(page.read_text(encoding="utf-8"))]
+SETUP = [block for _, section in SECTIONS for block in section.blocks if block.kind == "sh"]
+
+
+@pytest.mark.parametrize(
+    "section", [pytest.param(section, id=f"{page.stem}: {section.title}") for page, section in SECTIONS]
+)
+def test_blocks_of_section_run_as_shown(section, pytester):
+    if any("$ curl" in block.text for block in section.blocks) and shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    with Runner(pytester, section) as runner:
+        for block in section.blocks:
+            if block not in SETUP:
+                runner.run(block)
+
+
+def test_setup_is_what_continuous_integration_does():
+    # not run as a block: it would install the project inside its own tests
+    (setup,) = SETUP
+    demo, tests = setup.text.splitlines()
+    assert demo.endswith("memmock demo")
+    assert tests in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_page_of_rules_is_up_to_date():
+    made = runpy.run_path(str(ROOT / "docs" / "make_rules.py"))["page"]()
+    assert (ROOT / "docs" / "rules.md").read_text(encoding="utf-8") == made, "run python docs/make_rules.py"
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
