@@ -196,11 +196,16 @@ _PYTHON_TO_JSON = {str: "string", int: "integer", float: "number", bool: "boolea
 
 def json_schema() -> dict[str, Any]:
     """Return the contract's shapes as one JSON Schema document (2020-12), one definition a class."""
+    definitions = _definitions("#/$defs/")
+    # At the top only: at any depth would take a recursive schema, which tools choke on; `rules` goes deeper.
+    # And not in the OpenAPI document: a consumer must not send these names, but a provider may ignore them.
+    forbidden = [name for names in FORBIDDEN_FIELDS.values() for name in names]
+    definitions["Retrieval"]["propertyNames"] = {"not": {"enum": forbidden}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:memmock:memory-retrieval",
         "title": "Memory retrieval",
-        "$defs": _definitions("#/$defs/"),
+        "$defs": definitions,
     }
 
 
@@ -260,9 +265,6 @@ def _definitions(refs: str) -> dict[str, Any]:
     definitions = {cls.__name__: _object_schema(cls, refs) for cls in (
         Retrieval, Memory, MemoriesResponse, RetrievalConfig
     )}  # fmt: skip
-    # at the top only: at any depth would take a recursive schema, which tools choke on; `rules` goes deeper
-    forbidden = [name for names in FORBIDDEN_FIELDS.values() for name in names]
-    definitions["Retrieval"]["propertyNames"] = {"not": {"enum": forbidden}}
     definitions["MemoriesResponse"]["properties"]["has_more"] = {
         "type": "boolean", "deprecated": True, "description": "Not needed [seed]."
     }  # fmt: skip
