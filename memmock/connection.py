@@ -138,11 +138,16 @@ class Connection(asyncio.Protocol):
                 return
         self._whole = None if self._receiving else data
         self._completed = False
+        while data and not self._deaf:
+            data = self._parse(data)
+
+    def _parse(self, data: bytes) -> bytes:
+        """Parse, and return what is still to be parsed, by a new parser."""
         self._long = self._fed + len(data) > self._limits.head_bytes
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._decline_upgrade(data[upgrade.args[0] :])
+            return self._declined(data[upgrade.args[0] :])
         except httptools.HttpParserCallbackError as error:
             if not isinstance(error.__context__, _Stop):
                 raise
@@ -156,6 +161,7 @@ class Connection(asyncio.Protocol):
         else:
             if self._receiving:
                 self._wait_for_more(len(data))
+        return b""
 
     def _wait_for_more(self, came: int) -> None:
         """See to it that the rest of a request is worth waiting for, and may come."""
@@ -182,18 +188,18 @@ class Connection(asyncio.Protocol):
         else:
             self._continue_owed = True
 
-    def _decline_upgrade(self, rest: bytes) -> None:
-        """Go on in HTTP/1.1 when the client offers another protocol.
+    def _declined(self, rest: bytes) -> bytes:
+        """Decline the protocol that a client offers, by going on in HTTP/1.1; return what to parse.
 
-        The parser takes the offer for accepted and what follows for that protocol. So the head is parsed
+        The parser takes an offer for accepted, and what follows for that protocol. So the head is parsed
         again without the offer.
         """
         self._parser = httptools.HttpRequestParser(self)
-        if self._offered is not None:
-            lines = [b"%s: %s" % field for field in self._headers if field[0].lower() != b"upgrade"]
-            rest = b"\r\n".join([self._offered, *lines, b"", rest])
-            self._offered = None
-        self.data_received(rest)
+        if self._offered is None:  # CONNECT is such an offer too, and was answered
+            return rest
+        lines = [b"%s: %s" % field for field in self._headers if field[0].lower() != b"upgrade"]
+        head, self._offered = self._offered, None
+        return b"\r\n".join([head, *lines, b"", rest])
 
     # A client that has done sending has left, as far as anyone can tell: the default `eof_received` closes.
 

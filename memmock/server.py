@@ -143,6 +143,9 @@ class Server:
         loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._loop = loop
+        loop.set_exception_handler(
+            lambda _, context: self._failed(context.get("exception") or RuntimeError(context))
+        )
         if signals:
             for number in (signal.SIGINT, signal.SIGTERM):
                 with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt

@@ -8,8 +8,10 @@ import threading
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from memmock.connection import Limits
+from memmock.connection import MAX_HEADS, Limits
 from memmock.errors import MemmockError
 from memmock.http import Reply, Request
 from memmock.server import Server
@@ -165,6 +167,40 @@ def test_request_behind_an_offer_to_change_the_protocol_is_answered(wire):
     assert wire.answer().json()["body"] == "next"
 
 
+def test_many_offers_at_once_are_declined(wire):
+    wire.send(request(b"x", "Upgrade: websocket", "Connection: Upgrade") * 1000)
+    assert {wire.answer().json()["body"] for _ in range(1000)} == {"x"}
+
+
+def test_tunnel_is_not_opened(wire):
+    wire.send(b"CONNECT memory.example:443 HTTP/1.1\r\nHost: memory.example\r\n\r\n" + request(b"next"))
+    assert wire.answer().json()["method"] == "CONNECT"
+    assert wire.answer().json()["body"] == "next"
+
+
+def test_head_that_was_seen_before_means_the_same(wire):
+    for body in (b"abc", b"def", b"a\r\n"):
+        wire.post(body, "X: 1")
+        assert wire.answer().json()["body"] == body.decode()
+    wire.send(request(b"abc", "X: 1") * 2 + request(b"abc", "X: 1")[:-1])
+    assert [wire.answer().json()["body"] for _ in range(2)] == ["abc", "abc"]
+    wire.send(b"c")
+    assert wire.answer().json()["body"] == "abc"
+
+
+def test_more_heads_than_are_remembered_are_understood(wire):
+    for n in range(2 * MAX_HEADS + 10):
+        wire.post(b"a", f"X: {n}")
+        assert wire.answer().status == 200
+
+
+def test_half_a_head_behind_a_request_is_waited_for(wire):
+    wire.send(request(b"first") + request(b"second")[:30])
+    assert wire.answer().json()["body"] == "first"
+    wire.send(request(b"second")[30:])
+    assert wire.answer().json()["body"] == "second"
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -186,6 +222,46 @@ def test_malformed_request_is_refused_and_closed(wire, data):
     answer = wire.answer()
     assert (answer.status, answer.json()["error"]["code"]) == (400, "bad_request")
     assert wire.rest() == b""
+
+
+PIECES = [
+    b"POST /x HTTP/1.1\r\n",
+    b"GET / HTTP/1.0\r\n",
+    b"CONNECT a:1 HTTP/1.1\r\n",
+    b"BREW /x HTTP/1.1\r\n",
+    b"Host: t\r\n",
+    b"Content-Length: 3\r\n",
+    b"Content-Length: 99999999999999999999\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Expect: 100-continue\r\n",
+    b"Connection: close\r\n",
+    b"Upgrade: h2c\r\nConnection: Upgrade\r\n",
+    b" folded\r\n",
+    b"\r\n",
+    b"abc",
+    b"3\r\nabc\r\n",
+    b"0\r\n\r\n",
+    b"\x00\xff",
+    b"\n",
+    request(b"abc"),
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=20), max_size=12), st.booleans())
+def test_whatever_comes_is_answered_or_closed(server, pieces, slowly):
+    with Wire(server.port) as wire:
+        try:
+            for piece in pieces if slowly else [b"".join(pieces)]:
+                wire.send(piece)
+            wire.socket.shutdown(socket.SHUT_WR)
+            assert wire.rest()[:9] in (b"", b"HTTP/1.1 ")
+        except ConnectionError:
+            pass  # the server was done with it before all of it was sent
+    server.check()
+    with Wire(server.port) as wire:
+        wire.post(b"good")
+        assert wire.answer().json()["body"] == "good"
 
 
 def test_garbage_behind_a_request_does_not_take_its_answer_away(wire):
