@@ -2,7 +2,7 @@
 
 An `asyncio.Protocol` over httptools (llhttp). It keeps HTTP/1.1 and 1.0 connections alive, answers
 pipelined requests in the order they came, and refuses with one structured error, then closes, whatever is
-malformed, too large or too slow. No `Date` header is sent: the same reply has the same bytes every time.
+malformed, too large or too slow.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import re
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from http import HTTPStatus
 from typing import NamedTuple, cast
 
 import httptools
 
 from memmock.http import AT_ONCE, Handler, Headers, Reply, Request
+from memmock.reply_writer import encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,9 +342,9 @@ class Connection(asyncio.Protocol):
 
     def _send(self, reply: Reply, request: Request, keep_alive: bool, refusal: Reply | None) -> None:
         try:
-            data, keep_alive = _encoded(reply, request, keep_alive)
+            data, keep_alive = encoded(reply, request, keep_alive)
         except Exception as error:  # a reply that is not one, or has headers that cannot be sent
-            data, keep_alive = _encoded(self._failure(error), request, keep_alive)
+            data, keep_alive = encoded(self._failure(error), request, keep_alive)
         self._transport.write(data)
         if keep_alive:
             if not self._receiving:
@@ -405,38 +404,3 @@ _VERSIONS = ("1.1", "1.0")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_REQUEST = Request("", "")
 _REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/1\.[01]\r?\n")
-
-
-def _encoded(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, bool]:
-    """Return a reply as it goes on the wire, and whether the connection stays open after it."""
-    head, keep_alive = _head(reply.status, reply.headers, keep_alive, request.version == "1.0")
-    if reply.status in _BODILESS:
-        return head + b"\r\n", keep_alive
-    body = b"" if request.method == "HEAD" else reply.body
-    return b"%sContent-Length: %d\r\n\r\n%s" % (head, len(reply.body), body), keep_alive
-
-
-_BODILESS = frozenset({*range(100, 200), 204, 304})
-
-
-@lru_cache(256)
-def _head(status: int, headers: Headers, keep_alive: bool, old: bool) -> tuple[bytes, bool]:
-    """Return the head of a reply up to its length, and whether the connection stays open after it.
-
-    Most replies of a server have one of a few heads, hence the cache.
-    """
-    phrase = HTTPStatus(status).phrase if status in _STATUSES else ""
-    lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in headers)]
-    asked = next((value.lower() for name, value in headers if name.lower() == "connection"), None)
-    if asked is None:
-        if not keep_alive:
-            lines.append("Connection: close")
-        elif old:
-            lines.append("Connection: keep-alive")
-    text = "\r\n".join([*lines, ""])
-    if text.count("\n") != len(lines) or text.count("\r") != len(lines):
-        raise ValueError("a header holds a line break")
-    return text.encode("latin-1"), keep_alive and asked != "close"
-
-
-_STATUSES = frozenset(HTTPStatus)

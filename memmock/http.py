@@ -76,7 +76,8 @@ AT_ONCE = Delivery()
 class Reply(NamedTuple):
     """What a handler answers, and how that reaches the wire.
 
-    The server adds the framing (`Content-Length`, `Connection`); everything else is as given here.
+    The server adds the framing: a `Content-Length`, and `Connection` where it is needed and not given.
+    Everything else is as given here.
     """
 
     status: int = 200

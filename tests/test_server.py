@@ -435,6 +435,15 @@ def test_reply_may_close_the_connection():
         assert wire.rest() == b""
 
 
+def test_length_is_the_true_one_whatever_the_handler_says():
+    reply = Reply(headers=(("Content-Length", "7"), ("Transfer-Encoding", "chunked")), body=b"abc")
+    with Server(lambda _: reply) as server, Wire(server.port) as wire:
+        for _ in range(2):
+            wire.post(b"")
+            answer = wire.answer()
+            assert (answer.headers, answer.body) == ({"content-length": "3"}, b"abc")
+
+
 def test_unusual_status_has_no_phrase():
     with Server(lambda _: Reply(299)) as server, Wire(server.port) as wire:
         wire.post(b"")
