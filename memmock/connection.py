@@ -68,30 +68,56 @@ class _Stop(Exception):
     """Raised out of a parser's callback, to stop the parsing."""
 
 
-class Connection(asyncio.Protocol):
-    """Serves one client.
+class Hub:
+    """What the connections of one server share.
 
     Args:
         handler: answers the requests.
-        limits: what the client may take.
-        heads: the heads that were parsed so far, by their bytes; shared by all connections.
-        connections: the set of open connections; this one adds and removes itself.
+        limits: what a client may take.
         failed: told of each exception that the handler raises.
     """
 
-    def __init__(
-        self,
-        handler: Handler,
-        limits: Limits,
-        heads: dict[bytes, Head],
-        connections: set[Connection],
-        failed: Callable[[BaseException], None],
-    ) -> None:
-        self._handler = handler
-        self._limits = limits
-        self._heads = heads
-        self._connections = connections
-        self._failed = failed
+    def __init__(self, handler: Handler, limits: Limits, failed: Callable[[BaseException], None]) -> None:
+        self.handler = handler
+        self.limits = limits
+        self.failed = failed
+        self.connections: set[Connection] = set()
+        self.heads: dict[bytes, Head] = {}  # those that were parsed so far, by their bytes
+        self._out: list[tuple[asyncio.Transport, bytes]] = []
+
+    def write(self, transport: asyncio.Transport, data: bytes, loop: asyncio.AbstractEventLoop) -> None:
+        """Write `data` at the end of the loop's pass, together with what else is to be written.
+
+        With several clients that serves a fifth more requests than to write each reply when it is made:
+        every write wakes a client, and the two then take the processor from each other.
+        """
+        out = self._out
+        if not out:
+            loop.call_soon(self.flush)
+        out.append((transport, data))
+        if len(out) >= MAX_OUT:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write now."""
+        out, self._out = self._out, []
+        for transport, data in out:
+            if not transport.is_closing():
+                transport.write(data)
+
+
+MAX_OUT = 32
+"""How many replies are written together at most, so that a client that does not read is noticed."""
+
+
+class Connection(asyncio.Protocol):
+    """Serves one client."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._handler = hub.handler
+        self._limits = hub.limits
+        self._heads = hub.heads
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._parser = httptools.HttpRequestParser(self)
@@ -107,18 +133,18 @@ class Connection(asyncio.Protocol):
         self._continue_owed = False  # the client waits for a 100 that is not its turn yet
         self._deaf = False  # what still comes in is thrown away
         self._blocked = False  # the client does not read what was sent
-        self._deadline = self._loop.time() + limits.idle_s
+        self._deadline = self._loop.time() + hub.limits.idle_s
 
     # ---- the transport calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start serving."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
-        self._connections.add(self)
+        self._hub.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up what is not answered yet."""
-        self._connections.discard(self)
+        self._hub.connections.discard(self)
         self._deaf = True
         self._waiting.clear()
         if self._answering is not None:
@@ -183,7 +209,7 @@ class Connection(asyncio.Protocol):
         elif expected != b"100-continue":
             self._refuse(417, "expectation_failed", "only 100-continue can be expected")
         elif self._answering is None:
-            self._transport.write(_CONTINUE)
+            self._write(_CONTINUE)
         else:
             self._continue_owed = True
 
@@ -331,7 +357,7 @@ class Connection(asyncio.Protocol):
             return
         if self._continue_owed:
             self._continue_owed = False
-            self._transport.write(_CONTINUE)
+            self._write(_CONTINUE)
 
     def _regulate(self) -> None:
         """Read on only when what was read is being answered."""
@@ -345,11 +371,12 @@ class Connection(asyncio.Protocol):
             data, keep_alive = encoded(reply, request, keep_alive)
         except Exception as error:  # a reply that is not one, or has headers that cannot be sent
             data, keep_alive = encoded(self._failure(error), request, keep_alive)
-        self._transport.write(data)
+        self._write(data)
         if keep_alive:
             if not self._receiving:
                 self._deadline = self._loop.time() + self._limits.idle_s
             return
+        self._hub.flush()
         self._deaf = True
         self._receiving = False
         self._waiting.clear()
@@ -359,11 +386,14 @@ class Connection(asyncio.Protocol):
         else:  # the client may still be sending: let it read the refusal first
             self._transport.write_eof()
 
+    def _write(self, data: bytes) -> None:
+        self._hub.write(self._transport, data, self._loop)
+
     def _failure(self, error: BaseException) -> Reply:
         """Keep an exception of the handler, and answer for it."""
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
-        self._failed(error)
+        self._hub.failed(error)
         return Reply.error(500, "internal_error", f"the handler raised {type(error).__name__}")
 
     # ---- refusing

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
-from memmock.connection import Connection, Head, Limits
+from memmock.connection import Connection, Hub, Limits
 from memmock.errors import MemmockError
 from memmock.http import Handler
 
@@ -43,14 +43,11 @@ class Server:
     ) -> None:
         self.host = host
         self.port = port
-        self._handler = handler
-        self._limits = limits or Limits()
+        self._hub = Hub(handler, limits or Limits(), self._failed)
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event
-        self._heads: dict[bytes, Head] = {}
-        self._connections: set[Connection] = set()
         self._failures: list[BaseException] = []
 
     @property
@@ -151,7 +148,7 @@ class Server:
                 with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
                     loop.add_signal_handler(number, self._stopping.set)
         assert self._socket is not None
-        listener = await loop.create_server(self._connect, sock=self._socket, backlog=1024)
+        listener = await loop.create_server(lambda: Connection(self._hub), sock=self._socket, backlog=1024)
         sweeping = loop.create_task(self._sweep())
         ready()
         await self._stopping.wait()
@@ -159,14 +156,11 @@ class Server:
         listener.close()
         sweeping.cancel()
         await asyncio.sleep(0)  # connections that were just accepted show themselves
-        while self._connections:
-            for connection in list(self._connections):
+        while self._hub.connections:
+            for connection in list(self._hub.connections):
                 connection.close()
             await asyncio.sleep(0)
         self._socket = None
-
-    def _connect(self) -> Connection:
-        return Connection(self._handler, self._limits, self._heads, self._connections, self._failed)
 
     def _failed(self, error: BaseException) -> None:
         if len(self._failures) < _MAX_FAILURES:
@@ -177,5 +171,5 @@ class Server:
         while True:
             await asyncio.sleep(_SWEEP_S)
             now = loop.time()
-            for connection in list(self._connections):
+            for connection in list(self._hub.connections):
                 connection.check_time(now)
