@@ -29,6 +29,7 @@ import time
 import tomllib
 from contextlib import suppress
 from pathlib import Path
+from threading import Timer
 from typing import NamedTuple
 
 import yaml
@@ -126,9 +127,12 @@ class Runner:
         """Start a server, compare the first lines that it prints, and wait until it serves."""
         server = subprocess.Popen(f"exec {command}", shell=True, **self._how)
         self.servers.append(server)
+        too_long = Timer(20, server.kill)  # it would wait for a line that never comes
+        too_long.start()
         printed = ""
         while not self._matches(printed, expected) and (line := server.stdout.readline()):
             printed += line
+        too_long.cancel()
         self._compare(printed, expected)
         for _ in range(500):
             if server.poll() is not None:  # it was shown what prevents it
