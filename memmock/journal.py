@@ -58,6 +58,21 @@ class Call:
         memories = value.get("memories") if isinstance(value, dict) else None
         return memories if isinstance(memories, list) else []
 
+    @property
+    def error_code(self) -> str:
+        """The code of the error that was answered, as `not_found`; empty when there was none."""
+        return self._error("code")
+
+    @property
+    def error_message(self) -> str:
+        """The message of the error that was answered; empty when there was none."""
+        return self._error("message")
+
+    def _error(self, field: str) -> str:
+        value, _ = strictjson.read(self.reply.body)
+        error = value.get("error") if isinstance(value, dict) else None
+        return str(error.get(field, "")) if isinstance(error, dict) else ""
+
     @cached_property
     def violations(self) -> list[Violation]:
         """The rules of the contract that the request breaks."""

@@ -5,9 +5,10 @@ Works without pytest too; the plugin's fixtures are these classes, nothing more.
 
 from __future__ import annotations
 
+import json
 import textwrap
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +31,7 @@ from memmock.memories import Memories, builtin, load
 from memmock.provider import Provider
 from memmock.rules import RULES, Severity, Violation
 from memmock.server import Server
+from memmock.strictjson import printable
 
 
 class MemmockWarning(UserWarning):
@@ -83,7 +85,8 @@ class Mock:
         self._settings = settings
 
     def __repr__(self) -> str:
-        return f"<Mock {self.endpoint}: {len(self.memories)} memories, {self.provider.journal.total} calls>"
+        memories, calls = len(self.memories), self.provider.journal.total
+        return f"<Mock {self.endpoint}: {_count(memories, 'memory')}, {_count(calls, 'call')}>"
 
     def config(self, **overrides: Any) -> dict[str, Any]:
         """Return the `memory_retrieval` block of CreateLive that leads to this mock, with changes."""
@@ -104,7 +107,8 @@ class Mock:
 
     @memories.setter
     def memories(self, memories: Iterable[Memory | Mapping[str, Any]]) -> None:
-        self.provider.memories = memories if isinstance(memories, Memories) else Memories(memories)
+        __tracebackhide__ = True
+        self._remember(lambda: memories if isinstance(memories, Memories) else Memories(memories))
 
     def remember(self, *memories: Memory | Mapping[str, Any]) -> None:
         """Add memories after the ones that are there.
@@ -113,8 +117,12 @@ class Mock:
             MemmockError: a memory is not one that a provider could send.
         """
         __tracebackhide__ = True
+        self._remember(lambda: self.memories.plus(*memories))
+
+    def _remember(self, make: Callable[[], Memories]) -> None:
+        __tracebackhide__ = True
         try:
-            self.provider.memories = self.memories.plus(*memories)
+            self.provider.memories = make()
         except MemmockError as error:
             raise error.with_traceback(None) from None  # how it was found out is of no interest to a test
 
@@ -177,7 +185,7 @@ class Mock:
         self.provider.memories = self._settings.memories
 
     def verify(self, allow: Collection[str] = ()) -> None:
-        """Fail when a call broke the contract; warn when one only broke a recommendation.
+        """Fail when a call broke the contract; warn when one only broke a recommendation or went astray.
 
         Args:
             allow: codes of rules that may be broken.
@@ -186,7 +194,8 @@ class Mock:
             MemmockFailure: a call broke a rule; the message names rule, place and value.
             MemmockError: a code that no rule has.
         """
-        if unknown := [code for code in allow if code not in RULES]:
+        allow = {allow} if isinstance(allow, str) else set(allow)
+        if unknown := sorted(allow - RULES.keys()):
             raise MemmockError(f"there is no rule {unknown[0]!r}; `memmock rules` lists them")
         broken = [
             (call, found) for call in self.calls for found in call.violations if found.code not in allow
@@ -195,6 +204,10 @@ class Mock:
             raise MemmockFailure(self._breach(errors))
         for call, found in broken:
             warnings.warn(f"call {call.number}: {found}", MemmockWarning, stacklevel=2)
+        for call in self.calls:  # a client that swallows the error would pass its test without a word
+            if call.reply.status in (401, 404):
+                message = f"call {call.number} was answered with {call.reply.status}: {call.error_message}"
+                warnings.warn(message, MemmockWarning, stacklevel=2)
 
     # ---- messages
 
@@ -230,8 +243,9 @@ class Mock:
                 ]
         if len(calls) > _SHOWN:
             lines += ["", f"and {_count(len(calls) - _SHOWN, 'more call')}."]
-        code = errors[0][1].code
-        lines += ["", f'To allow a rule to be broken: @pytest.mark.memmock(allow=["{code}"])']
+        codes = sorted({found.code for _, found in errors})
+        lines += ["", f"`memmock rules {codes[0]}` explains a rule. To let a test break them all:"]
+        lines += [f"  @pytest.mark.memmock(allow={json.dumps(codes)})"]
         return "\n".join(lines)
 
 
@@ -240,7 +254,8 @@ _INDENT = "      "
 
 
 def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else plural}"
 
 
 def _listed(calls: list[Call]) -> str:
@@ -251,10 +266,15 @@ def _listed(calls: list[Call]) -> str:
 
 
 def _line(call: Call) -> str:
-    body = call.request.body.decode(errors="replace")
-    if len(body) > 200:
-        body = f"{body[:199]}…"
-    return f"call {call.number}: {call.request.method} {call.request.target} {body} -> {call.reply.status}"
+    request = call.request
+    # as JSON that can be read, whatever escapes the client wrote it with
+    body = (
+        json.dumps(call.retrieval, ensure_ascii=False)
+        if call.retrieval
+        else request.body.decode(errors="replace")
+    )
+    body = printable(body if len(body) <= 200 else f"{body[:199]}…")
+    return f"call {call.number}: {request.method} {request.target} {body} -> {call.reply.status}"
 
 
 class MockServer:
@@ -304,8 +324,13 @@ class MockServer:
     def fresh(self, allow: Collection[str] = ()) -> Iterator[Mock]:
         """Serve a new mock, with no calls and the memories of the settings, for the time of a `with`.
 
-        At the end, `Mock.verify` fails the test for what the consumer sent. Not to be nested.
+        At the end, `Mock.verify` fails the test for what the consumer sent.
+
+        Raises:
+            MemmockError: another fresh mock is being served.
         """
+        if self._current is not self._idle:
+            raise MemmockError("a fresh mock is being served already; leave its `with` before the next")
         mock = Mock(self.settings, self.endpoint)
         self._current = mock.provider
         try:

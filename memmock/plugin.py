@@ -88,7 +88,8 @@ def _allowed(request: pytest.FixtureRequest) -> set[str]:
     for marker in request.node.iter_markers("memmock"):
         if marker.args or set(marker.kwargs) - {"allow"}:
             raise MemmockError(f"@pytest.mark.memmock takes allow=[codes of rules], not {marker}")
-        codes |= set(marker.kwargs.get("allow", ()))
+        allow = marker.kwargs.get("allow", ())
+        codes |= {allow} if isinstance(allow, str) else set(allow)
     return codes
 
 

@@ -67,9 +67,10 @@ class Server:
         try:
             self._socket = socket.create_server((self.host, self.port), family=family, backlog=1024)
         except (OSError, OverflowError) as error:
-            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            # the reason without the address, which `socket` adds and the message has already
+            reason = (getattr(error, "strerror", None) or str(error)).partition(" (while")[0]
             raise MemmockError(
-                f"cannot listen on {self.host} port {self.port}: {reason}; port 0 takes a free one"
+                f"cannot listen on {self.host} port {self.port}: {reason.lower()}; port 0 takes a free one"
             ) from None
         self.port = self._socket.getsockname()[1]
 

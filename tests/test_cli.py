@@ -128,6 +128,7 @@ def test_rules_gives_its_data():
 
 
 def test_rules_names_the_nearest_of_an_unknown_code():
+    assert [line[:6] for line in run("rules", "res3").splitlines()] == ["RES301", "RES302", "RES303"]
     assert run("rules", "REQ29", code=2).startswith("Error: there is no rule 'REQ29'; near it are REQ2")
     assert run("rules", "x", code=2) == "Error: there is no rule 'x'; `memmock rules` lists all\n"
 
@@ -206,6 +207,7 @@ def test_ask_sends_what_it_is_told():
 def test_ask_prints_the_tool_result_as_json():
     result = json.loads(run("ask", PHRASE, "--max-results", 1, "--format", "json"))
     assert (result["ok"], len(result["memories"]), result["violations"]) == (True, 1, [])
+    assert result["advice"] == ["use naturally"]
     assert result["elapsed_ms"] > 0
     assert result["received_bytes"] > 100
 
@@ -298,7 +300,7 @@ def test_serve_prints_how_to_ask_and_a_line_a_call():
         assert server.stdout.readline().startswith("          REQ003 error at header Accept: ")
         assert server.stdout.readline().startswith("          REQ301 error at body /user_id: ")
         assert post(endpoint[:-1], {"query": "a"}).status_code == 404
-        assert '404  "a" (all types): refused in ' in server.stdout.readline()
+        assert '404  "a" (all types): refused (not_found) in ' in server.stdout.readline()
         server.send_signal(signal.SIGINT)
         assert server.wait(10) == 0
         assert server.stderr.read() == ""

@@ -2,7 +2,6 @@
 
 import re
 import runpy
-import shutil
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,6 @@ SETUP = [block for _, section in SECTIONS for block in section.blocks if block.k
     "section", [pytest.param(section, id=f"{page.stem}: {section.title}") for page, section in SECTIONS]
 )
 def test_blocks_of_section_run_as_shown(section, pytester):
-    if any("$ curl" in block.text for block in section.blocks) and shutil.which("curl") is None:
-        pytest.skip("curl is not installed")
     with Runner(pytester, section) as runner:
         for block in section.blocks:
             if block not in SETUP:
@@ -44,3 +41,9 @@ def test_page_of_rules_is_up_to_date():
 def test_links_lead_to_files(page):
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_map_of_the_code_names_every_module():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    modules = [path.stem for path in (ROOT / "memmock").glob("[!_]*.py")]
+    assert [name for name in modules if f"`{name}`" not in text] == []

@@ -111,6 +111,28 @@ def test_verify_fails_for_an_error_and_warns_for_a_recommendation(mock):
         mock.verify(allow=["REQ"])
 
 
+def test_verify_warns_of_calls_that_went_astray(mock):
+    mock.authorization = "Bearer wrong"
+    ask(mock, query="a")
+    with pytest.warns(MemmockWarning, match="call 1 was answered with 401: the Authorization header is not"):
+        mock.verify()
+
+
+def test_allow_may_be_one_code(mock):
+    ask(mock, query="a", accept="*/*")
+    mock.verify(allow="REQ003")
+
+
+def test_messages_show_text_and_not_its_escapes(mock):
+    headers = (("Authorization", mock.authorization),)
+    mock.provider(Request("POST", "/memory_retrieval", headers, b'{"query": "\\u6697\\u53f7\\u001b"}'))
+    mock.provider(Request("POST", "/memory_retrieval", headers, b"\xff{"))
+    with pytest.raises(MemmockFailure) as caught:
+        mock.assert_not_called()
+    assert 'POST /memory_retrieval {"query": "暗号\\u001b"} -> 200' in str(caught.value)
+    assert "POST /memory_retrieval \ufffd{ -> 400" in str(caught.value)
+
+
 def test_reprs_say_what_is_held_and_keep_the_secret(mock):
     assert repr(mock) == f"<Mock {ENDPOINT}: {len(mock.memories)} memories, 0 calls>"
     assert "hidden" not in repr(MockSettings(authorization="Bearer hidden"))
@@ -146,6 +168,8 @@ def test_server_checks_at_the_end_unless_the_test_has_failed_already():
             mock.assert_called(query="something else")
         with server.fresh(allow=["REQ202"]) as mock:
             ask(mock, query="")
+            with pytest.raises(MemmockError, match="a fresh mock is being served already"), server.fresh():
+                pass
 
 
 def test_settings_that_cannot_be_served_are_a_clear_error():

@@ -43,7 +43,7 @@ def test_broken_clients_fail_with_a_message_worth_reading(pytester):
     copy(pytester, "test_broken_client.py")
     result = run(pytester, "-W", "default::memmock.mock.MemmockWarning")
     text = result.stdout.str()
-    result.assert_outcomes(passed=4, failed=7, errors=4, warnings=1)
+    result.assert_outcomes(passed=5, failed=7, errors=4, warnings=2)
     assert "Traceback" not in text
 
     assert (
@@ -57,7 +57,9 @@ call 1: POST /memory_retrieval {"query": "咖啡", "user_id": "u-17", "memory_ty
     assert "REQ003 error at header Accept: " in text
     assert "REQ202 error at body /query: must not be empty" in text
     assert "REQ209 error at body /max_results: must be an integer of at least 1, not 0" in text
-    assert 'To allow a rule to be broken: @pytest.mark.memmock(allow=["REQ301"])' in text
+    assert '  @pytest.mark.memmock(allow=["REQ003", "REQ202", "REQ209", "REQ301"])' in text
+    assert "`memmock rules REQ003` explains a rule." in text
+    assert "MemmockWarning: call 1 was answered with 404: nothing is here; the path " in text
 
     assert (
         "Expected a retrieval with query='咖啡', memory_types=['preference'], max_results=3, "

@@ -41,7 +41,7 @@ def test_any_bytes_can_be_read_and_both_ways_agree(data):
         (b"", UNREADABLE, [Flaw("syntax", "", "the text is empty")]),
         (b" \n", UNREADABLE, [Flaw("syntax", "", "the text is empty")]),
         (b"tea", UNREADABLE, [Flaw("syntax", "", "Expecting value at character 0")]),
-        (b"[1,]", UNREADABLE, [Flaw("syntax", "", "Expecting value at character 3")]),
+        (b"[1 2]", UNREADABLE, [Flaw("syntax", "", "Expecting ',' delimiter at character 3")]),
         (b"1 2", 1, [Flaw("syntax", "", "more text after the value, at character 2")]),
         (b"01", 0, [Flaw("syntax", "", "more text after the value, at character 1")]),
         (b"\xef\xbb\xbf1", 1, [Flaw("bom", "", "the text starts with a byte-order mark")]),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memmock.rules import Violation
 
 
-@click.command("ask")
+@click.command("ask", short_help="Make one retrieval as the live service does.")
 @click.argument("query")
 @target_options
 @click.option(
@@ -86,8 +86,11 @@ def command(
 
 
 def _as_json(exchange: Exchange, violations: list[Violation]) -> str:
+    from memmock.consumer import advice
+
     facts = {
         **exchange.result.to_json(),
+        "advice": [advice(memory.confidence) for memory in exchange.result.memories],
         "elapsed_ms": round(exchange.elapsed_s * 1000, 1),
         "received_bytes": exchange.received_bytes,
         "violations": [found.to_json() for found in violations],
@@ -104,6 +107,9 @@ def _as_text(exchange: Exchange, violations: list[Violation]) -> str:
         lines += ["nothing found", ""]
     if result.error is not None:
         lines += [f"{result.error.code}: {result.error.message}", ""]
+    if exchange.reply is None:
+        lines.append(f"no answer in {exchange.elapsed_s * 1000:.0f} ms")
+        return "\n".join(lines)
     lines.append(
         f"{count(len(result.memories), 'memory', 'memories')} in {exchange.elapsed_s * 1000:.0f} ms, "
         f"{exchange.received_bytes:,} bytes, {count(len(violations), 'violation')}"
@@ -115,13 +121,11 @@ def _as_text(exchange: Exchange, violations: list[Violation]) -> str:
 def _memory_lines(number: int, memory: Memory) -> list[str]:
     from memmock.consumer import advice
 
-    about = [memory.type, memory.updated_at, memory.source]
-    facts = ", ".join(printable(fact) for fact in about if fact)
     sure = "no confidence" if memory.confidence is None else f"confidence {memory.confidence:g}"
-    head = f"{number:>2}. "
+    facts = [printable(fact) for fact in (memory.type, memory.updated_at, memory.source) if fact]
     return [
-        f"{head}{printable(memory.summary)}",
+        f"{number:>2}. {printable(memory.summary)}",
         f"    {advice(memory.confidence)} ({sure})",
-        f"    {facts}",
+        *([f"    {', '.join(facts)}"] if facts else []),
         "",
     ]

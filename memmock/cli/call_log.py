@@ -7,6 +7,7 @@ can be printed, the server goes on and the log says how many calls it could not 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -80,10 +81,26 @@ class CallLog:
         lines = [self._line(call) for call in shown]
         if missed:
             lines.append(self._missed(missed))
-        click.echo("\n".join(lines))
+        _write("\n".join(lines))
 
     def _missed(self, n: int) -> str:
         return json.dumps({"missed": n}) if self._all else f"          and {count(n, 'more call')}"
+
+
+def _write(text: str) -> None:
+    """Write a text and a line break to stdout, past its buffer.
+
+    When nobody reads the output, the thread of the log gets stuck here. Inside the buffer it would hold a
+    lock, and Python aborts when it cannot have that at exit.
+    """
+    try:
+        output = sys.stdout.fileno()
+    except OSError:  # not a file, as in tests
+        click.echo(text)
+        return
+    data = f"{text}\n".encode(sys.stdout.encoding, "backslashreplace")
+    while data:
+        data = data[os.write(output, data) :]
 
 
 def as_text(call: Call) -> str:
@@ -96,7 +113,8 @@ def as_text(call: Call) -> str:
         what = f"{shortened(asked['query'])} ({printable(kinds[:100])})"
     else:
         what = printable(f"{call.request.method} {call.request.target[:100]}")
-    result = count(len(call.memories), "memory", "memories") if call.reply.status == 200 else "refused"
+    error = printable(call.error_code)
+    result = f"refused ({error})" if error else count(len(call.memories), "memory", "memories")
     lines = [f"{time}  {call.reply.status}  {what}: {result} in {call.duration_s * 1000:.1f} ms"]
     lines += [f"          {found}" for found in call.violations]
     return "\n".join(lines)

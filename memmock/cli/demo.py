@@ -8,7 +8,7 @@ from memmock.cli.target import target, target_options
 from memmock.strictjson import printable
 
 
-@click.command("demo")
+@click.command("demo", short_help="Check the three points of character 01's demo.")
 @target_options
 def command(endpoint: str | None, authorization: str, timeout_ms: int, max_response_bytes: int) -> None:
     """Show that the provider holds what the demo of character 01 (灵绯) is about.

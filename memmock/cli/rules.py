@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from memmock.rules import Rule
 
 
-@click.command("rules")
+@click.command("rules", short_help="List the rules of the contract, or explain one.")
 @click.argument("code", required=False)
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
     help="json prints the rules as data.",
 )  # fmt: skip
 def command(code: str | None, form: str) -> None:
-    """List the rules of the contract, or explain the rule CODE.
+    """List the rules of the contract, or explain the rule CODE; REQ2 lists those that start with it.
 
     REQ rules are about what a consumer sends, RES rules about what a provider answers. An error breaks a
     must of the contract, a warning a recommendation.
@@ -27,17 +27,15 @@ def command(code: str | None, form: str) -> None:
     from memmock.errors import MemmockError
     from memmock.rules import RULES
 
-    if code is None:
-        chosen = list(RULES.values())
-    elif (rule := RULES.get(code.upper())) is not None:
-        chosen = [rule]
-    else:
-        close = difflib.get_close_matches(code.upper(), RULES, n=3, cutoff=0.5)
+    start = (code or "").upper()
+    chosen = [rule for rule in RULES.values() if rule.code.startswith(start)]
+    if not chosen:
+        close = difflib.get_close_matches(start, RULES, n=3, cutoff=0.5)
         near = f"near it are {', '.join(close)}; " if close else ""
         raise MemmockError(f"there is no rule {code!r}; {near}`memmock rules` lists all")
     if form == "json":
         click.echo(json.dumps([rule.to_json() for rule in chosen], ensure_ascii=False, indent=2))
-    elif code is None:
+    elif len(chosen) > 1:
         click.echo("\n".join(f"{rule.code}  {rule.severity:<7}  {rule.title}" for rule in chosen))
     else:
         click.echo(_page(chosen[0]))

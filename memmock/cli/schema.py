@@ -7,7 +7,7 @@ import json
 import click
 
 
-@click.command("schema")
+@click.command("schema", short_help="Print the contract as OpenAPI or JSON Schema.")
 @click.option(
     "--format",
     "form",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import textwrap
 
 import click
 
@@ -18,7 +19,7 @@ from memmock.contract import (
 DEFAULT_PORT = 8765
 
 
-@click.command("serve")
+@click.command("serve", short_help="Serve the mock provider and show each call.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -130,7 +131,7 @@ def _welcome(config: RetrievalConfig, what: str) -> str:
             "",
             "Point a live session at it, in the body of CreateLive:",
             "",
-            block[2:-2].replace("\n  ", "\n"),
+            textwrap.dedent(block[2:-2]),
             "",
             "Calls (Ctrl-C to stop):",
         ]
