@@ -53,7 +53,9 @@ class Head(NamedTuple):
 
 
 MAX_HEADS = 256
-"""How many heads are remembered. A client sends the same few again and again: each is parsed once."""
+MAX_HEAD_BYTES = 4096
+"""How many heads are remembered, and how large they may be. A client sends the same few again and again:
+each is parsed once."""
 
 
 class _Turn(NamedTuple):
@@ -226,7 +228,10 @@ class Connection(asyncio.Protocol):
         head, self._offered = self._offered, None
         return b"\r\n".join([head, *lines, b"", rest])
 
-    # A client that has done sending has left, as far as anyone can tell: the default `eof_received` closes.
+    def eof_received(self) -> bool:
+        """Close: a client that has done sending has left, as far as anyone can tell."""
+        self._hub.flush()
+        return False
 
     def pause_writing(self) -> None:
         """Answer no more while the client does not read."""
@@ -255,8 +260,9 @@ class Connection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
-        self._headers.append((name, value))
+        """Take a header; those behind a chunked body are let go."""
+        if self._in_head:
+            self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Refuse a head that is too large."""
@@ -300,7 +306,7 @@ class Connection(asyncio.Protocol):
         if data is None or request.header("Transfer-Encoding") or request.header("Expect"):
             return
         end = data.find(b"\r\n\r\n") + 4
-        if len(data) - end == len(request.body):
+        if len(data) - end == len(request.body) and end <= MAX_HEAD_BYTES:
             if len(self._heads) >= MAX_HEADS:
                 self._heads.clear()
             self._heads[data[:end]] = Head(

@@ -25,6 +25,7 @@ def echo(received: Request) -> Reply:
             "target": received.target,
             "body": received.body.decode("latin-1"),
             "size": len(received.body),
+            "headers": [name for name, _ in received.headers],
         }
     )
 
@@ -77,7 +78,8 @@ def test_request_that_comes_byte_by_byte_is_understood(wire):
 def test_chunked_request_body_is_put_together(wire):
     wire.send(b"POST /x HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n")
     wire.send(b"3;ext=1\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: x\r\n\r\n")
-    assert wire.answer().json()["body"] == "abcde"
+    answer = wire.answer().json()
+    assert (answer["body"], answer["headers"]) == ("abcde", ["Host", "Transfer-Encoding"])  # no trailer
 
 
 def test_continue_is_sent_before_the_body_comes(wire):
@@ -335,6 +337,15 @@ def test_client_that_has_done_sending_gets_its_answers(wire):
     wire.socket.shutdown(socket.SHUT_WR)
     assert [wire.answer().json()["body"] for _ in range(2)] == ["a", "b"]
     assert wire.rest() == b""
+
+
+def test_client_that_sends_and_leaves_at_once_gets_its_answer(server):
+    for _ in range(200):
+        with Wire(server.port) as wire:
+            wire.send(request(b"a"))
+            wire.socket.shutdown(socket.SHUT_WR)
+            assert wire.answer().json()["body"] == "a"
+            assert wire.rest() == b""
 
 
 def test_delay_is_kept():
