@@ -234,13 +234,15 @@ class Connection(asyncio.Protocol):
         return False
 
     def pause_writing(self) -> None:
-        """Answer no more while the client does not read."""
+        """Answer no more while the client does not read, and wait for it as for an idle one."""
         self._blocked = True
+        self._deadline = self._loop.time() + self._limits.idle_s
         self._regulate()
 
     def resume_writing(self) -> None:
         """Go on answering."""
         self._blocked = False
+        self._deadline = self._loop.time() + self._limits.idle_s
         self._answer_waiting()
 
     # ---- the parser calls
@@ -253,7 +255,8 @@ class Connection(asyncio.Protocol):
         self._body_size = self._fed = 0
         self._receiving = self._in_head = True
         self._welcomed = False
-        self._deadline = self._loop.time() + self._limits.request_s
+        if not self._blocked:
+            self._deadline = self._loop.time() + self._limits.request_s
 
     def on_url(self, url: bytes) -> None:
         """Take a piece of the target."""
@@ -322,7 +325,8 @@ class Connection(asyncio.Protocol):
 
     def _take(self, request: Request, keep_alive: bool, refusal: Reply | None = None) -> None:
         """Answer now, or after the answers that come first."""
-        self._deadline = math.inf
+        if not self._blocked:
+            self._deadline = math.inf
         if not keep_alive:
             self._deaf = True
         if self._answering is None and not self._blocked:
@@ -379,7 +383,7 @@ class Connection(asyncio.Protocol):
             data, keep_alive = encoded(self._failure(error), request, keep_alive)
         self._write(data)
         if keep_alive:
-            if not self._receiving:
+            if not (self._receiving or self._blocked):
                 self._deadline = self._loop.time() + self._limits.idle_s
             return
         self._hub.flush()
@@ -422,7 +426,7 @@ class Connection(asyncio.Protocol):
         """Part from a client that takes too long; `now` is the time of the loop."""
         if now < self._deadline:
             return
-        if self._receiving and not self._deaf:
+        if self._receiving and not (self._deaf or self._blocked):
             limit = self._limits.request_s
             self._refuse(408, "request_timeout", f"the request was not complete after {limit:g} s")
         else:

@@ -40,9 +40,9 @@ class Call:
             _OVERHEAD
             + len(request.body)
             + len(request.target)
-            + _length(request.headers)
+            + _weight(request.headers)
             + len(reply.body)
-            + _length(reply.headers)
+            + _weight(reply.headers)
         )
 
     @cached_property
@@ -158,9 +158,18 @@ class Journal:
 
 
 _OVERHEAD = 1024
-"""About what the objects of a call weigh beside their text, in bytes."""
+_HEADER = 160
+"""About what the objects of a call, and of one of its headers, weigh beside their text, in bytes."""
+_USUAL = 32
+"""Up to so many headers, their weight is remembered: the same few sets of headers come again and again."""
 
 
-@lru_cache(64)  # the same few headers come again and again
-def _length(headers: Headers) -> int:
-    return sum(len(name) + len(value) for name, value in headers)
+def _weight(headers: Headers) -> int:
+    return _usual_weight(headers) if len(headers) <= _USUAL else _sum_of(headers)
+
+
+def _sum_of(headers: Headers) -> int:
+    return sum(_HEADER + len(name) + len(value) for name, value in headers)
+
+
+_usual_weight = lru_cache(64)(_sum_of)

@@ -204,10 +204,14 @@ class Mock:
             raise MemmockFailure(self._breach(errors))
         for call, found in broken:
             warnings.warn(f"call {call.number}: {found}", MemmockWarning, stacklevel=2)
-        for call in self.calls:  # a client that swallows the error would pass its test without a word
-            if call.reply.status in (401, 404):
-                message = f"call {call.number} was answered with {call.reply.status}: {call.error_message}"
-                warnings.warn(message, MemmockWarning, stacklevel=2)
+        # a client that swallows the error would pass its test without a word
+        astray = [call for call in self.calls if call.reply.status in (401, 404)]
+        for call in astray[:_SHOWN]:
+            message = f"call {call.number} was answered with {call.reply.status}: {call.error_message}"
+            warnings.warn(message, MemmockWarning, stacklevel=2)
+        if len(astray) > _SHOWN:
+            message = f"{_count(len(astray) - _SHOWN, 'more call')} were answered with 401 or 404"
+            warnings.warn(message, MemmockWarning, stacklevel=2)
 
     # ---- messages
 

@@ -5,7 +5,7 @@ Every pytest run on the machine loads this module, so it imports what it needs w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -78,7 +78,9 @@ def memmock_consumer(memmock: Mock) -> Iterator[Consumer]:
     from memmock.consumer import Consumer
     from memmock.contract import RetrievalConfig
 
-    with Consumer(RetrievalConfig(**memmock.config())) as consumer:
+    with _failing_plainly():
+        consumer = Consumer(RetrievalConfig(**memmock.config()))
+    with consumer:
         yield consumer
 
 
@@ -86,9 +88,9 @@ def _allowed(request: pytest.FixtureRequest) -> set[str]:
     """Return the codes of the rules that the test's markers let the consumer break."""
     codes: set[str] = set()
     for marker in request.node.iter_markers("memmock"):
-        if marker.args or set(marker.kwargs) - {"allow"}:
-            raise MemmockError(f"@pytest.mark.memmock takes allow=[codes of rules], not {marker}")
         allow = marker.kwargs.get("allow", ())
+        if marker.args or set(marker.kwargs) - {"allow"} or not isinstance(allow, Collection):
+            raise MemmockError(f"@pytest.mark.memmock takes allow=[codes of rules], not {marker}")
         codes |= {allow} if isinstance(allow, str) else set(allow)
     return codes
 

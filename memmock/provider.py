@@ -8,6 +8,7 @@ ignored, and so are `live_id`, `user_id` and `character_id`.
 
 from __future__ import annotations
 
+import re
 import time
 
 from memmock import strictjson
@@ -25,6 +26,8 @@ from memmock.rules import Severity, body_violations
 
 _JSON_HEADERS = (("Content-Type", JSON_TYPE),)
 _NO_TYPES: list[str] = []
+_EXPLAINED_BYTES = 128 * 1024
+"""How large a wrong body may be to be explained: longer ones would keep the other clients waiting."""
 _START, _END = b'{"memories":[', b"]}"
 
 
@@ -48,8 +51,11 @@ class Provider:
         max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
         journal: Journal | None = None,
     ) -> None:
-        if not path.startswith("/") or any(char in path for char in "?# \r\n"):
-            raise MemmockError(f"the path must start with / and hold no ?, # or space, not {path!r}")
+        if not re.fullmatch(r"/[!-~]*", path) or "?" in path or "#" in path:
+            raise MemmockError(
+                f"the path must start with / and hold no ?, # or space, and what is not ASCII "
+                f"percent-encoded, not {path!r}"
+            )
         self.memories = memories
         self.path = path
         self.authorization = authorization
@@ -69,7 +75,7 @@ class Provider:
         if request.method != "POST":
             message = f"a retrieval is a POST, not a {request.method}"
             return Reply.error(405, "method_not_allowed", message, (("Allow", "POST"),))
-        if self.authorization is not None and request.header("Authorization") != self.authorization:
+        if self.authorization is not None and not _same(request.header("Authorization"), self.authorization):
             return Reply.error(401, "unauthorized", "the Authorization header is not the one configured")
         return self._retrieve(request.body)
 
@@ -87,6 +93,14 @@ class Provider:
         if len(text) > self.max_response_bytes:
             text = _cut([encoded[n] for n in found], self.max_response_bytes)
         return Reply(200, _JSON_HEADERS, text)
+
+
+def _same(sent: str | None, configured: str) -> bool:
+    """Tell whether a header has the configured value; what is not ASCII was sent as UTF-8."""
+    if sent is None:
+        return False
+    configured = configured.strip()
+    return sent == configured or sent.encode("latin-1", "replace") == configured.encode()
 
 
 def _understood(asked: object) -> tuple[str, list[str], str, int]:
@@ -117,6 +131,9 @@ def _understood(asked: object) -> tuple[str, list[str], str, int]:
 
 
 def _refused(body: bytes) -> Reply:
+    if len(body) > _EXPLAINED_BYTES:
+        message = f"the body breaks the contract; at {len(body):,} bytes it is too large to be told how"
+        return Reply.error(400, "invalid_request", message, rules=[])
     errors = [found for found in body_violations(body) if found.severity is Severity.ERROR]
     return Reply.error(
         400,

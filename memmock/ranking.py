@@ -26,6 +26,10 @@ _IN_KEYWORDS = 2
 _OF_HINT = 1
 _OF_QUERY = 4
 
+_LONGEST = 10_000
+"""How many characters of a query or a time hint are looked at: enough for any question, and the server
+answers nobody else meanwhile."""
+
 _FEW = 255
 """Up to so many memories, `_Lanes` is the quicker way; the lowest byte of a lane numbers no more."""
 
@@ -54,6 +58,7 @@ class Ranking:
         Each distinct token of `query` and of `time_hint` counts at most once in a memory's summary and
         once in its keywords. Types None or empty mean all types.
         """
+        query, time_hint = query[:_LONGEST], time_hint[:_LONGEST]
         hint = query_tokens(time_hint, self._alone) if time_hint else None
         return self._way.best(query_tokens(query, self._alone), hint, types, count if count > 0 else 0)
 

@@ -49,6 +49,7 @@ class Server:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event
         self._failures: list[BaseException] = []
+        self._lock = threading.Lock()
 
     @property
     def url(self) -> str:
@@ -63,6 +64,8 @@ class Server:
         """
         if self._socket is not None:
             return
+        if not self.host.isascii():
+            raise MemmockError(f"cannot listen on {self.host!r}: it is neither an address nor a host name")
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             self._socket = socket.create_server((self.host, self.port), family=family, backlog=1024)
@@ -78,15 +81,18 @@ class Server:
         """Serve from a thread of its own; return once the server is serving.
 
         Raises:
-            MemmockError: the address cannot be had.
+            MemmockError: the address cannot be had, or the server is serving already.
         """
-        self.bind()
-        serving: Future[None] = Future()
-        self._thread = threading.Thread(
-            target=self._serve_in_thread, args=(serving,), name="memmock-server", daemon=True
-        )
-        self._thread.start()
-        serving.result()
+        with self._lock:
+            if self._loop is not None:
+                raise MemmockError(f"the server is serving already, at {self.url}")
+            self.bind()
+            serving: Future[None] = Future()
+            self._thread = threading.Thread(
+                target=self._serve_in_thread, args=(serving,), name="memmock-server", daemon=True
+            )
+            self._thread.start()
+            serving.result()
 
     def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Serve from this thread until `stop`, Ctrl-C or SIGTERM; call `ready` once it is serving.
@@ -95,19 +101,23 @@ class Server:
             MemmockError: the address cannot be had.
         """
         self.bind()
-        self._serve(ready, signals=True)
+        try:
+            self._serve(ready, signals=True)
+        finally:
+            self.stop()
 
     def stop(self) -> None:
         """Stop serving: close the port and all connections, and end the thread."""
-        loop = self._loop
+        with self._lock:
+            loop, thread, listening = self._loop, self._thread, self._socket
+            self._loop = self._thread = self._socket = None
         if loop is not None:
-            loop.call_soon_threadsafe(self._stopping.set)
-        elif self._thread is None and self._socket is not None:  # bound, but never served
-            self._socket.close()
-            self._socket = None
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_STOP_S)
-            self._thread = None
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(self._stopping.set)
+        elif listening is not None:  # bound, but never served
+            listening.close()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_STOP_S)
 
     def check(self) -> None:
         """Raise the first exception that the handler raised since the last check."""
@@ -153,7 +163,6 @@ class Server:
         sweeping = loop.create_task(self._sweep())
         ready()
         await self._stopping.wait()
-        self._loop = None
         listener.close()
         sweeping.cancel()
         await asyncio.sleep(0)  # connections that were just accepted show themselves
@@ -161,7 +170,6 @@ class Server:
             for connection in list(self._hub.connections):
                 connection.close()
             await asyncio.sleep(0)
-        self._socket = None
 
     def _failed(self, error: BaseException) -> None:
         if len(self._failures) < _MAX_FAILURES:

@@ -254,7 +254,8 @@ def test_ask_takes_the_environment_for_defaults(monkeypatch):
         ([""], "must not be empty"),
         (["a", "--type", "mood"], "'mood' is not one of"),
         (["a", "--max-results", "0"], "0 is not in the range x>=1"),
-        (["a", "--timeout-ms", "0"], "0 is not in the range x>=1"),
+        (["a", "--timeout-ms", "0"], "0 is not in the range 1<=x<=86400000"),
+        (["a", "--timeout-ms", "1" + "0" * 400], "is not in the range"),
         (["a", "--endpoint", "memory.example"], "endpoint must be an absolute http or https URL"),
         (["a", "--endpoint", "ftp://memory.example"], "endpoint must be an absolute http or https URL"),
         (["a", "--endpoint", "http://u:secret@h/"], "endpoint must not hold a user name or password"),
@@ -373,6 +374,11 @@ def test_serve_with_another_persona():
         (["--persona", "persona.txt"], "Error: persona.txt"),
         (["--path", "memory"], "Error: the path must start with /"),
         (["--authorization", ""], "Error: memory_retrieval: authorization must not be empty"),
+        (
+            ["--path", "/用户"],
+            "Error: the path must start with / and hold no ?, # or space, and what is not ASCII",
+        ),
+        (["--host", "\udcff", "--port", "0"], "Error: cannot listen on "),
         (["--port", "65536"], "65536 is not in the range"),
         (["--host", "nowhere.invalid", "--port", "0"], "Error: cannot listen on nowhere.invalid port 0: "),
     ],
@@ -390,6 +396,23 @@ def test_serve_on_a_port_in_use_says_so():
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("Error: cannot listen on 127.0.0.1 port ")
     assert done.stderr.count("\n") == 1
+
+
+def test_closed_standard_streams_do_no_harm():
+    command = f"exec {sys.executable} -m memmock ask {PHRASE} <&- 2>&-"
+    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=60, check=False)
+    assert (done.returncode, "月亮醒了" in done.stdout.decode()) == (0, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device on this system")
+def test_output_that_cannot_be_written_is_a_clear_error():
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        command = [sys.executable, "-m", "memmock", "schema"]
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: cannot write the output: No space left on device\n")
 
 
 def test_console_without_unicode_gets_escapes():

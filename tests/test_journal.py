@@ -44,6 +44,13 @@ def test_oldest_calls_go_when_they_are_too_large():
     assert [call.number for call in journal.calls] == [6]
 
 
+def test_many_small_headers_weigh_what_they_take():
+    journal = Journal(max_bytes=100_000)
+    for _ in range(3):
+        journal.add(Request("POST", "/", (("A", "b"),) * 500), OK, time.time(), 0.001)
+    assert [call.number for call in journal.calls] == [3]
+
+
 def test_call_larger_than_the_journal_is_kept_until_the_next():
     journal = Journal(max_bytes=1000)
     add(journal, b"x" * 5000)

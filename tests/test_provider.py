@@ -76,6 +76,20 @@ def test_other_authorization_is_refused_and_not_repeated(value):
     assert "Bearer" not in json.dumps(answer)
 
 
+@pytest.mark.parametrize("value", ["Bearer 密钥", "Bearer é", " Bearer x "])
+def test_authorization_may_hold_any_text(value):
+    provider = Provider(builtin(), authorization=value)
+    sent = value.strip().encode().decode("latin-1")  # as UTF-8, and read as every header is read
+    assert provider(post({"query": "a"}, headers=(("Authorization", sent),))).status == 200
+    assert provider(post({"query": "a"}, headers=(("Authorization", "Bearer y"),))).status == 401
+
+
+def test_large_wrong_body_is_refused_without_an_explanation(provider):
+    status, answer = ask(provider, [{}] * 100_000)
+    assert (status, answer["error"]["rules"]) == (400, [])
+    assert "too large to be told how" in answer["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("body", "code", "pointer"),
     [
@@ -170,7 +184,7 @@ def test_answer_of_exactly_the_limit_is_whole():
     assert len(Provider(builtin(), max_response_bytes=size - 1)(post(body)).body) < size - 1
 
 
-@pytest.mark.parametrize("path", ["", "memory", "/a b", "/a?b", "/a#b", "/a\r\nb"])
+@pytest.mark.parametrize("path", ["", "memory", "/a b", "/a?b", "/a#b", "/a\r\nb", "/用户", "/\x01"])
 def test_impossible_path_is_a_clear_error(path):
     with pytest.raises(MemmockError, match="the path must start with /"):
         Provider(builtin(), path=path)

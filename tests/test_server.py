@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import threading
 import time
@@ -497,6 +498,47 @@ def test_server_that_stops_while_clients_connect_leaves_nothing_open():
             clients = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(3)]
         for client in clients:
             client.close()
+
+
+def test_server_is_not_started_twice(server):
+    with pytest.raises(MemmockError, match=f"the server is serving already, at {server.url}"):
+        server.start()
+
+
+def test_server_may_be_started_and_stopped_from_many_threads():
+    server = Server(echo)
+    refused = []
+
+    def start_and_stop() -> None:
+        for _ in range(20):
+            try:
+                server.start()
+            except MemmockError as error:
+                refused.append(str(error))
+            server.stop()
+
+    threads = [threading.Thread(target=start_and_stop) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
+    assert all("already" in message for message in refused)
+    server.stop()
+    with server, Wire(server.port) as wire:
+        wire.post(b"a")
+        assert wire.answer().status == 200
+
+
+def test_client_that_never_reads_is_cut_off():
+    def handler(_: Request) -> Reply:
+        return Reply(body=b"x" * 1_000_000)
+
+    with Server(handler, limits=Limits(idle_s=0.2)) as server, Wire(server.port) as wire:
+        wire.send(b"".join(request(b"") for _ in range(60)) + b"GET / HT")
+        reset = select.poll()
+        reset.register(wire.socket, 0)  # tells of errors alone, not of data
+        assert reset.poll(10_000)
 
 
 def test_server_starts_again_on_its_port():

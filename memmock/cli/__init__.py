@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 from io import TextIOWrapper
 from typing import Any
@@ -32,6 +34,10 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except MemmockError as error:
             raise _Unable(str(error)) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # as in `memmock rules | head`: click ends quietly
+                raise
+            raise _Unable(f"cannot write the output: {error.strerror}") from None
 
 
 class _Unable(click.ClickException):
@@ -44,6 +50,11 @@ class _Unable(click.ClickException):
 @click.version_option(__version__, prog_name="memmock", message="%(prog)s %(version)s")
 def main() -> None:
     """Test both ends of the memory-retrieval contract, each without the other."""
+    for number in range(3):  # a supervisor may have closed them, and sockets must not take their places
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a console that cannot show Chinese is no reason to stop
             stream.reconfigure(errors="backslashreplace")

@@ -46,7 +46,7 @@ DEFAULT_PORT = 8765
 )
 @click.option(
     "--timeout-ms",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 86_400_000),
     metavar="MS",
     default=DEFAULT_TIMEOUT_MS,
     show_default=True,

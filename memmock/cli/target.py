@@ -34,7 +34,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--timeout-ms",
-            type=click.IntRange(1),
+            type=click.IntRange(1, 86_400_000),
             metavar="MS",
             default=DEFAULT_TIMEOUT_MS,
             show_default=True,
