@@ -49,7 +49,6 @@ class Provider:
         path: str = DEFAULT_PATH,
         authorization: str | None = None,
         max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
-        journal: Journal | None = None,
     ) -> None:
         if not re.fullmatch(r"/[!-~]*", path) or "?" in path or "#" in path:
             raise MemmockError(
@@ -60,7 +59,7 @@ class Provider:
         self.path = path
         self.authorization = authorization
         self.max_response_bytes = max_response_bytes
-        self.journal = journal or Journal()
+        self.journal = Journal()
 
     def __call__(self, request: Request) -> Reply:
         """Answer a request, and write the call to the journal before the answer is sent."""

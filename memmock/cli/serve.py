@@ -8,11 +8,10 @@ import textwrap
 
 import click
 
+from memmock.cli.target import limit_options
 from memmock.contract import (
     DEFAULT_AUTHORIZATION,
-    DEFAULT_MAX_RESPONSE_BYTES,
     DEFAULT_PATH,
-    DEFAULT_TIMEOUT_MS,
     RetrievalConfig,
 )
 
@@ -44,22 +43,7 @@ DEFAULT_PORT = 8765
     metavar="VALUE",
     help="The only Authorization that is accepted; any when not given.",
 )
-@click.option(
-    "--timeout-ms",
-    type=click.IntRange(1, 86_400_000),
-    metavar="MS",
-    default=DEFAULT_TIMEOUT_MS,
-    show_default=True,
-    help="The timeout_ms of the consumers.",
-)
-@click.option(
-    "--max-response-bytes",
-    type=click.IntRange(1),
-    metavar="BYTES",
-    default=DEFAULT_MAX_RESPONSE_BYTES,
-    show_default=True,
-    help="The size that no answer exceeds.",
-)
+@limit_options
 @click.option(
     "--format",
     "form",

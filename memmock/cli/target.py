@@ -16,6 +16,31 @@ from memmock.contract import (
 )
 
 
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for what a consumer puts up with."""
+    options = (
+        click.option(
+            "--timeout-ms",
+            type=click.IntRange(1, 86_400_000),
+            metavar="MS",
+            default=DEFAULT_TIMEOUT_MS,
+            show_default=True,
+            help="The consumer's limit for the whole exchange.",
+        ),
+        click.option(
+            "--max-response-bytes",
+            type=click.IntRange(1),
+            metavar="BYTES",
+            default=DEFAULT_MAX_RESPONSE_BYTES,
+            show_default=True,
+            help="The consumer's limit for the answer.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say which provider to ask, and how."""
     options = (
@@ -32,22 +57,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default=DEFAULT_AUTHORIZATION,
             help="Sent verbatim as the Authorization header.  [env: MEMMOCK_AUTHORIZATION]",
         ),
-        click.option(
-            "--timeout-ms",
-            type=click.IntRange(1, 86_400_000),
-            metavar="MS",
-            default=DEFAULT_TIMEOUT_MS,
-            show_default=True,
-            help="How long the whole exchange may take.",
-        ),
-        click.option(
-            "--max-response-bytes",
-            type=click.IntRange(1),
-            metavar="BYTES",
-            default=DEFAULT_MAX_RESPONSE_BYTES,
-            show_default=True,
-            help="How large the answer may be.",
-        ),
+        limit_options,
     )
     for option in reversed(options):
         command = option(command)
