@@ -2,14 +2,20 @@
 
 An `asyncio.Protocol` over httptools (llhttp). It keeps HTTP/1.1 and 1.0 connections alive, answers
 pipelined requests in the order they came, and refuses with one structured error, then closes, whatever is
-malformed, too large or too slow.
+malformed, too large or too slow. A reply with a delivery of its own is played step by step, and the reply is
+told how that ended.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import re
+import socket
+import struct
+import sys
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,8 +23,8 @@ from typing import NamedTuple, cast
 
 import httptools
 
-from memmock.http import AT_ONCE, Handler, Headers, Reply, Request
-from memmock.reply_writer import encoded
+from memmock.http import AT_ONCE, Handler, Headers, How, Reply, Request, Sent
+from memmock.reply_writer import SLICE_BYTES, encoded, scripted
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,10 @@ class Hub:
         self.handler = handler
         self.limits = limits
         self.failed = failed
+        self.greets: Callable[[], bool] = lambda: True  # asked whether a new connection is to be served
         self.connections: set[Connection] = set()
+        self.connected = 0  # how many connections there were so far
+        self.stopped = False
         self.heads: dict[bytes, Head] = {}  # those that were parsed so far, by their bytes
         self._out: list[tuple[asyncio.Transport, bytes]] = []
 
@@ -133,6 +142,9 @@ class Connection(asyncio.Protocol):
         self._offered: bytes | None = None  # the request line of a request that offers another protocol
         self._welcomed = False  # its body was looked at before it came
         self._continue_owed = False  # the client waits for a 100 that is not its turn yet
+        self._client = ""
+        self._number = 0
+        self._played: _Played | None = None  # the delivery that is under way
         self._deaf = False  # what still comes in is thrown away
         self._blocked = False  # the client does not read what was sent
         self._deadline = self._loop.time() + hub.limits.idle_s
@@ -142,7 +154,14 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start serving."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
-        self._hub.connections.add(self)
+        hub = self._hub
+        hub.connections.add(self)
+        hub.connected += 1
+        self._number = hub.connected
+        peer = transport.get_extra_info("peername")
+        self._client = peer[0] if isinstance(peer, tuple) else ""
+        if not hub.greets():
+            self._reset()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up what is not answered yet."""
@@ -160,7 +179,15 @@ class Connection(asyncio.Protocol):
             end = data.find(b"\r\n\r\n") + 4
             head = self._heads.get(data[:end])
             if head is not None and len(data) - end == head.body_bytes:
-                request = Request(head.method, head.target, head.headers, data[end:], head.version)
+                request = Request(
+                    head.method,
+                    head.target,
+                    head.headers,
+                    data[end:],
+                    head.version,
+                    self._client,
+                    self._number,
+                )
                 self._take(request, head.keep_alive)
                 return
         self._whole = None if self._receiving else data
@@ -236,13 +263,19 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Answer no more while the client does not read, and wait for it as for an idle one."""
         self._blocked = True
+        if self._played is not None:
+            self._played.readable.clear()
         self._deadline = self._loop.time() + self._limits.idle_s
         self._regulate()
 
     def resume_writing(self) -> None:
         """Go on answering."""
         self._blocked = False
-        self._deadline = self._loop.time() + self._limits.idle_s
+        if self._played is not None:
+            self._played.readable.set()
+            self._deadline = math.inf
+        else:
+            self._deadline = self._loop.time() + self._limits.idle_s
         self._answer_waiting()
 
     # ---- the parser calls
@@ -298,7 +331,8 @@ class Connection(asyncio.Protocol):
             return
         headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers])
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request = Request(method.decode(), self._target.decode("latin-1"), headers, body, version)
+        target = self._target.decode("latin-1")
+        request = Request(method.decode(), target, headers, body, version, self._client, self._number)
         keep_alive = parser.should_keep_alive()
         self._remember(request, keep_alive)
         self._take(request, keep_alive)
@@ -349,8 +383,11 @@ class Connection(asyncio.Protocol):
 
     async def _answer_later(self, reply: Reply | Awaitable[Reply], turn: _Turn) -> None:
         try:
+            start = time.monotonic()
             ready = reply if isinstance(reply, Reply) else await reply
-            await asyncio.sleep(ready.delivery.delay_s)
+            if type(ready) is Reply and ready.delivery != AT_ONCE:
+                await self._play(ready, turn, start)
+                return
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -358,6 +395,59 @@ class Connection(asyncio.Protocol):
         self._answering = None
         self._send(ready, *turn)
         self._answer_waiting()
+
+    async def _play(self, reply: Reply, turn: _Turn, start: float) -> None:
+        """Do what a delivery says, step by step, and tell the reply how that ended."""
+        script = scripted(reply, turn.request, turn.keep_alive)
+        self._hub.flush()  # what was answered before goes first
+        self._played = played = _Played()
+        self._transport.set_write_buffer_limits(high=0)
+        if (sock := self._transport.get_extra_info("socket")) is not None:
+            # what the system buffers counts as sent; let it be little
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SLICE_BYTES)
+        how: How | None = None
+        try:
+            for step in script.steps:
+                if isinstance(step, bytes):
+                    self._transport.write(step)
+                    await played.readable.wait()
+                    played.sent_bytes += len(step)
+                else:
+                    await asyncio.sleep(step)
+            if script.ending == "hang":
+                await asyncio.Event().wait()  # until the client leaves or the server stops
+            cut = reply.delivery.cut
+            how = "reset" if script.ending == "reset" else "closed" if cut else "completed"
+            if script.ending == "reset":
+                await self._taken()
+        finally:
+            self._played = None
+            if reply.on_sent is not None:
+                left: How = "stopped" if self._hub.stopped else "client closed"
+                reply.on_sent(Sent(how or left, played.sent_bytes, time.monotonic() - start))
+        self._answering = None
+        if script.ending == "keep":
+            self._transport.set_write_buffer_limits()
+            self._idle()
+            self._answer_waiting()
+        elif script.ending == "reset":
+            self._reset()
+        else:
+            self._leave()
+
+    async def _taken(self) -> None:
+        """Wait until the client's system has what was sent: a reset throws the rest away."""
+        sock = self._transport.get_extra_info("socket")
+        deadline = self._loop.time() + LINGER_S
+        while _unsent(sock) and self._loop.time() < deadline:
+            await asyncio.sleep(0.001)
+
+    def _reset(self) -> None:
+        """Close so that the client sees a reset."""
+        self._deaf = True
+        sock = self._transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE_AND_HARD)
+        self._transport.abort()
 
     def _answer_waiting(self) -> None:
         while self._waiting and self._answering is None and not self._blocked:
@@ -383,18 +473,31 @@ class Connection(asyncio.Protocol):
             data, keep_alive = encoded(self._failure(error), request, keep_alive)
         self._write(data)
         if keep_alive:
-            if not (self._receiving or self._blocked):
-                self._deadline = self._loop.time() + self._limits.idle_s
+            self._idle()
             return
         self._hub.flush()
+        if refusal is None:
+            self._leave()
+        else:  # the client may still be sending: let it read the refusal first
+            self._hear_no_more()
+            self._deadline = self._loop.time() + LINGER_S
+            self._transport.write_eof()
+
+    def _idle(self) -> None:
+        """Wait for the next request."""
+        if not (self._receiving or self._blocked):
+            self._deadline = self._loop.time() + self._limits.idle_s
+
+    def _leave(self) -> None:
+        """Close, once what was written is sent."""
+        self._hear_no_more()
+        self._deadline = self._loop.time() + LINGER_S
+        self._transport.close()
+
+    def _hear_no_more(self) -> None:
         self._deaf = True
         self._receiving = False
         self._waiting.clear()
-        self._deadline = self._loop.time() + LINGER_S
-        if refusal is None:
-            self._transport.close()
-        else:  # the client may still be sending: let it read the refusal first
-            self._transport.write_eof()
 
     def _write(self, data: bytes) -> None:
         self._hub.write(self._transport, data, self._loop)
@@ -432,6 +535,11 @@ class Connection(asyncio.Protocol):
         else:
             self.close()
 
+    def close_if_idle(self) -> None:
+        """Close, unless a request is under way."""
+        if not (self._receiving or self._waiting or self._answering):
+            self._leave()
+
     def close(self) -> None:
         """Close at once; what the client has not taken by now is lost."""
         if self._transport.get_write_buffer_size():
@@ -440,6 +548,27 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
+class _Played:
+    """A delivery that is under way: what was sent of it, and whether the client takes more."""
+
+    def __init__(self) -> None:
+        self.sent_bytes = 0
+        self.readable = asyncio.Event()
+        self.readable.set()
+
+
+def _unsent(sock: socket.socket) -> bool:
+    """Tell whether the system still holds bytes that the client's has not acknowledged."""
+    with contextlib.suppress(ImportError, OSError):  # no such thing on Windows, or it is over
+        import fcntl
+        import termios
+
+        count = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0" * 4)
+        return count != b"\0" * 4
+    return False
+
+
+_AT_ONCE_AND_HARD = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 _VERSIONS = ("1.1", "1.0")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_REQUEST = Request("", "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Headers = tuple[tuple[str, str], ...]
 """Names and values in the order of the wire; values are Latin-1 text, as HTTP carries them."""
@@ -42,7 +42,9 @@ def encode_json(value: Any) -> bytes:
 class Request(NamedTuple):
     """A request as the server received it, complete with its body.
 
-    `target` is what stood on the request line: a path, perhaps with a query string.
+    `target` is what stood on the request line: a path, perhaps with a query string. `client` is the address
+    that the request came from, empty when it is not known; `connection` is the number of the connection that
+    it came on, counted by the server from 1, 0 when it is not known.
     """
 
     method: str
@@ -50,6 +52,8 @@ class Request(NamedTuple):
     headers: Headers = ()
     body: bytes = b""
     version: str = "1.1"
+    client: str = ""
+    connection: int = 0
 
     @property
     def path(self) -> str:
@@ -61,29 +65,88 @@ class Request(NamedTuple):
         return header(self.headers, name)
 
 
+Framing = Literal["length", "chunked", "close"]
+"""How the end of a body is told: by its length, by chunks, or by closing the connection."""
+
+Ending = Literal["keep", "close", "reset", "hang"]
+"""What becomes of the connection: it is kept for the next request, closed (FIN), reset (RST), or left as it
+is, without another byte, until the client leaves."""
+
+
 class Delivery(NamedTuple):
     """How a reply reaches the wire.
 
-    `delay_s` is the time in seconds between the request and the first byte of the reply.
+    Attributes:
+        delay_s: seconds between the request and the first byte of the reply.
+        interim: replies before the reply, as `(103, headers)`; sent after the delay.
+        framing: how the end of the body is told.
+        chunk_bytes: how large the chunks of a chunked body are.
+        slice_bytes: how many bytes are sent at once; 0 sends everything at once.
+        every_s: seconds between two slices.
+        slice_head: whether the head is sliced too; otherwise it is sent at once, before the first slice.
+        cut_head: how many bytes of the head are sent, and nothing after them; None sends everything.
+        cut_body: how many bytes of the body are sent, framing included; None sends everything.
+        endless: whether the body is sent again and again until the client leaves.
+        ending: what becomes of the connection.
+        end_s: seconds between the last byte and the ending.
+        wire: the bytes to send, in place of status, headers and body, framing and all.
     """
 
     delay_s: float = 0.0
+    interim: tuple[tuple[int, Headers], ...] = ()
+    framing: Framing = "length"
+    chunk_bytes: int = 1024
+    slice_bytes: int = 0
+    every_s: float = 0.0
+    slice_head: bool = False
+    cut_head: int | None = None
+    cut_body: int | None = None
+    endless: bool = False
+    ending: Ending = "keep"
+    end_s: float = 0.0
+    wire: bytes | None = None
+
+    @property
+    def cut(self) -> bool:
+        """Whether a part of the reply is never sent."""
+        return self.cut_head is not None or self.cut_body is not None
 
 
 AT_ONCE = Delivery()
+
+
+How = Literal["completed", "closed", "reset", "client closed", "stopped"]
+
+
+class Sent(NamedTuple):
+    """How the delivery of a reply ended.
+
+    `how` is "completed" when all that was meant to be sent was sent, "closed" or "reset" when it was cut
+    there on purpose, "client closed" when the client left before that, "stopped" when the server was stopped.
+    `sent_bytes` is what was sent by then, head and framing included, `elapsed_s` the seconds since the
+    request was complete.
+    """
+
+    how: How
+    sent_bytes: int
+    elapsed_s: float
 
 
 class Reply(NamedTuple):
     """What a handler answers, and how that reaches the wire.
 
     The server adds the framing: a `Content-Length`, and `Connection` where it is needed and not given.
-    Everything else is as given here.
+    Everything else is as given here. `on_sent` is told how the delivery ended, when it is not the plain one.
+
+    The methods that return a reply return the same one with another delivery, so they can be chained:
+    `Reply.json(body).cut(after=20).reset()`.
     """
 
     status: int = 200
     headers: Headers = ()
     body: bytes = b""
     delivery: Delivery = AT_ONCE
+    on_sent: Callable[[Sent], None] | None = None
 
     @classmethod
     def json(cls, value: Any, status: int = 200, headers: Headers = ()) -> Reply:
@@ -95,13 +158,83 @@ class Reply(NamedTuple):
         """Return an error in the structured form `{"error": {"code", "message", …}}` [ours]."""
         return cls.json({"error": {"code": code, "message": message, **details}}, status, headers)
 
+    @classmethod
+    def raw(cls, wire: bytes, *, ending: Ending = "close") -> Reply:
+        """Return a reply that is these bytes on the wire, whatever they are."""
+        return cls(_status_in(wire), (), b"", Delivery(wire=wire, ending=ending))
+
     def header(self, name: str) -> str | None:
         """Return the value of a header, case-insensitively; None when it is absent."""
         return header(self.headers, name)
 
+    # ---- other deliveries
+
     def delayed(self, seconds: float) -> Reply:
-        """Return the same reply, its first byte sent `seconds` later than it would be."""
-        return self._replace(delivery=Delivery(self.delivery.delay_s + seconds))
+        """Send the first byte `seconds` later than it would be."""
+        return self._sent(delay_s=self.delivery.delay_s + seconds)
+
+    def after(self, status: int, headers: Headers = ()) -> Reply:
+        """Send an interim reply before this one, as 103 Early Hints."""
+        return self._sent(interim=(*self.delivery.interim, (status, headers)))
+
+    def chunked(self, chunk: int = 1024) -> Reply:
+        """Frame the body as chunks of `chunk` bytes."""
+        return self._sent(framing="chunked", chunk_bytes=_positive("chunk", chunk))
+
+    def until_close(self) -> Reply:
+        """Leave the length out: closing the connection ends the body."""
+        return self._sent(framing="close", ending="close")
+
+    def dripped(self, chunk: int, every: float, *, head: bool = False) -> Reply:
+        """Send the body, with `head` the head too, in slices of `chunk` bytes every so many seconds."""
+        return self._sent(slice_bytes=_positive("chunk", chunk), every_s=every, slice_head=head)
+
+    def cut(self, after: int) -> Reply:
+        """Send only so many bytes of the body, and close the connection unless another ending is chosen."""
+        return self._cut(cut_body=after)
+
+    def cut_head(self, after: int) -> Reply:
+        """Send only so many bytes of the head, and close the connection unless another ending is chosen."""
+        return self._cut(cut_head=after)
+
+    def endless(self) -> Reply:
+        """Send the body again and again, until the client leaves; it needs no end, so it is given no length.
+
+        To send an endless body in chunks, choose `chunked` too.
+        """
+        framing: Framing = "close" if self.delivery.framing == "length" else self.delivery.framing
+        return self._sent(endless=True, framing=framing)
+
+    def closed(self, after: float = 0.0) -> Reply:
+        """Close the connection `after` so many seconds, without having told so."""
+        return self._sent(ending="close", end_s=after)
+
+    def reset(self, after: float = 0.0) -> Reply:
+        """Reset the connection `after` so many seconds: the client sees ECONNRESET."""
+        return self._sent(ending="reset", end_s=after)
+
+    def hanging(self) -> Reply:
+        """Leave the connection open and send nothing more, until the client leaves."""
+        return self._sent(ending="hang")
+
+    def _cut(self, **changes: Any) -> Reply:
+        ending = "close" if self.delivery.ending == "keep" else self.delivery.ending
+        return self._sent(ending=ending, **changes)
+
+    def _sent(self, **changes: Any) -> Reply:
+        return self._replace(delivery=self.delivery._replace(**changes))
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1 byte, not {value}")
+    return value
+
+
+def _status_in(wire: bytes) -> int:
+    """Return the status that bytes on the wire begin with, 0 when they do not begin with one."""
+    word = wire[:12].partition(b" ")[2][:3]
+    return int(word) if wire.startswith(b"HTTP/") and word.isdigit() and len(word) == 3 else 0
 
 
 Handler = Callable[[Request], Reply | Awaitable[Reply]]

@@ -1,14 +1,24 @@
 """One reply as the bytes that go on the wire, without I/O.
 
-No `Date` header is added: the same reply has the same bytes every time.
+`encoded` is for a reply that is sent at once, as nearly all are. `scripted` is for every other delivery: it
+gives the steps, and whoever has the socket plays them. No `Date` header is added: the same reply has the same
+bytes every time.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from functools import lru_cache
 from http import HTTPStatus
+from typing import NamedTuple
 
-from memmock.http import Headers, Reply, Request
+from memmock.http import Delivery, Ending, Headers, Reply, Request
+
+SLICE_BYTES = 16 * 1024
+"""How much of a large body is sent at once, so that it can be told how far a client went."""
+PACE_S = 0.001
+"""The pause between two such slices: a client that has enough gets to say so before the next."""
 
 
 def encoded(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, bool]:
@@ -18,6 +28,116 @@ def encoded(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, bo
         return head + b"\r\n", keep_alive
     body = b"" if request.method == "HEAD" else reply.body
     return b"%sContent-Length: %d\r\n\r\n%s" % (head, len(reply.body), body), keep_alive
+
+
+class Script(NamedTuple):
+    """What is to be done for one reply: `steps` in their order, then `ending`.
+
+    A step is bytes to send or a pause in seconds. There is no end to the steps of an endless body.
+    """
+
+    steps: Iterator[bytes | float]
+    ending: Ending
+
+
+def scripted(reply: Reply, request: Request, keep_alive: bool) -> Script:
+    """Return a reply as what is to be done on the wire.
+
+    Args:
+        reply: the reply.
+        request: what it answers.
+        keep_alive: whether the client would keep the connection.
+    """
+    delivery = reply.delivery
+    if delivery.wire is not None:
+        head, mark, body = delivery.wire.partition(b"\r\n\r\n")
+        head += mark
+        parts = iter((body,))
+    else:
+        head, parts, keep_alive = _framed(reply, request, keep_alive)
+    interim = b"".join(_head(*first, True, False)[0] + b"\r\n" for first in delivery.interim)
+    ending = delivery.ending
+    if ending == "keep" and not keep_alive:
+        ending = "close"
+    return Script(_steps(delivery, interim + head, parts), ending)
+
+
+def _framed(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, Iterator[bytes], bool]:
+    """Return the head of a reply, its body as it goes on the wire, and whether the connection stays open."""
+    delivery, old = reply.delivery, request.version == "1.0"
+    framing = delivery.framing
+    if framing == "chunked" and old:
+        framing = "close"  # HTTP/1.0 has no chunks
+    bodiless = reply.status in _BODILESS
+    head, keep_alive = _head(reply.status, reply.headers, keep_alive and framing != "close", old)
+    if not bodiless:
+        head += {
+            "length": b"Content-Length: %d\r\n" % len(reply.body),
+            "chunked": b"Transfer-Encoding: chunked\r\n",
+            "close": b"",
+        }[framing]
+    body = b"" if bodiless or request.method == "HEAD" else reply.body
+    bodies = itertools.repeat(body) if delivery.endless and body else iter((body,))
+    if framing == "chunked" and body:
+        size = SLICE_BYTES if delivery.endless else delivery.chunk_bytes
+        return head + b"\r\n", _chunks(bodies, max(1, size)), keep_alive
+    return head + b"\r\n", bodies, keep_alive
+
+
+def _chunks(bodies: Iterator[bytes], size: int) -> Iterator[bytes]:
+    for body in bodies:
+        for start in range(0, len(body), size):
+            part = body[start : start + size]
+            yield b"%x\r\n%s\r\n" % (len(part), part)
+    yield b"0\r\n\r\n"
+
+
+def _steps(delivery: Delivery, head: bytes, parts: Iterator[bytes]) -> Iterator[bytes | float]:
+    if delivery.delay_s:
+        yield delivery.delay_s
+    if delivery.cut_head is not None:
+        head, parts = head[: delivery.cut_head], iter(())
+    elif delivery.cut_body is not None:
+        parts = _first(parts, delivery.cut_body)
+    if delivery.slice_bytes:
+        if not delivery.slice_head and head:
+            yield head
+            yield delivery.every_s
+            head = b""
+        yield from _sliced(itertools.chain((head,), parts), delivery.slice_bytes, delivery.every_s)
+    else:
+        yield from _sliced(itertools.chain((head,), parts), SLICE_BYTES, PACE_S)
+    if delivery.end_s:
+        yield delivery.end_s
+
+
+def _first(parts: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Yield the first `size` bytes of `parts`."""
+    for part in parts:
+        if size <= 0:
+            return
+        yield part[:size]
+        size -= len(part)
+
+
+def _sliced(parts: Iterator[bytes], size: int, pause_s: float) -> Iterator[bytes | float]:
+    """Yield the same bytes in slices of `size`, the last one shorter, with a pause between two."""
+    rest = b""
+    sent = False
+    for part in parts:
+        rest += part
+        start = 0
+        while len(rest) - start >= size:
+            if sent:
+                yield pause_s
+            yield rest[start : start + size]
+            start += size
+            sent = True
+        rest = rest[start:]
+    if rest:
+        if sent:
+            yield pause_s
+        yield rest
 
 
 _BODILESS = frozenset({*range(100, 200), 204, 304})

@@ -10,10 +10,11 @@ import contextlib
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from memmock.connection import Connection, Hub, Limits
 from memmock.errors import MemmockError
@@ -30,20 +31,44 @@ _STOP_S = 10.0
 _MAX_FAILURES = 100
 
 
+class Door(Protocol):
+    """Decides about connections before there is a request on them. Asked on the server's loop."""
+
+    def refuses(self) -> bool:
+        """Whether connections are refused now: nobody listens at the port."""
+
+    def greets(self) -> bool:
+        """Whether a connection that was just made is served; otherwise it is reset."""
+
+
 class Server:
     """Serves `handler` at `host` and `port`; port 0 takes a free one.
 
     Use it as a context manager, or `start` and `stop`, to serve from a thread of its own; or `run`, to
     serve from this one until it is told to stop. `stop` may be called from any thread, and once more than
     needed. Exceptions that the handler raises are answered with 500 and kept for `check`.
+
+    A `door` may refuse or reset connections; `look` makes the server follow it at once rather than within
+    half a second.
     """
 
     def __init__(
-        self, handler: Handler, *, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None
+        self,
+        handler: Handler,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        limits: Limits | None = None,
+        door: Door | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self._hub = Hub(handler, limits or Limits(), self._failed)
+        self._door = door
+        if door is not None:
+            self._hub.greets = door.greets
+        self._listener: asyncio.Server | None = None
+        self._looking: asyncio.Lock
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -119,6 +144,25 @@ class Server:
         if thread is not None and thread is not threading.current_thread():
             thread.join(_STOP_S)
 
+    @property
+    def connected(self) -> int:
+        """How many connections were made to the server so far."""
+        return self._hub.connected
+
+    def look(self) -> None:
+        """Follow the door now: refuse connections or take them again, and close those that are idle.
+
+        Returns when that is done; from the server's own thread it only asks for it.
+        """
+        loop = self._loop
+        if loop is None or self._door is None:
+            return
+        if loop is _running_loop():
+            self._tasks.add(task := loop.create_task(self._look(close_idle=True)))
+            task.add_done_callback(self._tasks.discard)
+        else:
+            asyncio.run_coroutine_threadsafe(self._look(close_idle=True), loop).result(_STOP_S)
+
     def check(self) -> None:
         """Raise the first exception that the handler raised since the last check."""
         if self._failures:
@@ -159,17 +203,65 @@ class Server:
                 with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
                     loop.add_signal_handler(number, self._stopping.set)
         assert self._socket is not None
-        listener = await loop.create_server(lambda: Connection(self._hub), sock=self._socket, backlog=1024)
+        self._looking = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._hub.stopped = False
+        await self._listen(self._socket)
+        await self._look()
         sweeping = loop.create_task(self._sweep())
         ready()
         await self._stopping.wait()
-        listener.close()
+        self._hub.stopped = True
+        async with self._looking:
+            if self._listener is not None:
+                self._listener.close()
+                self._listener = None
+            elif self._socket is not None:  # the port is held, but nobody listens at it
+                self._socket.close()
         sweeping.cancel()
         await asyncio.sleep(0)  # connections that were just accepted show themselves
         while self._hub.connections:
             for connection in list(self._hub.connections):
                 connection.close()
             await asyncio.sleep(0)
+
+    async def _listen(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(lambda: Connection(self._hub), sock=sock, backlog=1024)
+
+    async def _look(self, *, close_idle: bool = False) -> None:
+        """Refuse connections or take them again, as the door says."""
+        if self._door is None:
+            return
+        async with self._looking:
+            if close_idle:
+                for connection in list(self._hub.connections):
+                    connection.close_if_idle()
+            if self._hub.stopped or self._door.refuses() == (self._listener is None):
+                return
+            if self._listener is None:
+                assert self._socket is not None
+                await self._listen(self._socket)
+            else:
+                self._listener.close()
+                self._listener = None
+                self._socket = await self._held_port()
+
+    async def _held_port(self) -> socket.socket:
+        """Return a socket that has the port and does not listen, so that nobody else takes the port."""
+        sock = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        deadline = time.monotonic() + _STOP_S
+        while True:
+            await asyncio.sleep(0)
+            try:
+                sock.bind((self.host, self.port))
+            except OSError:  # the listener is not closed yet
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(0.001)
+            else:
+                return sock
 
     def _failed(self, error: BaseException) -> None:
         if len(self._failures) < _MAX_FAILURES:
@@ -179,6 +271,14 @@ class Server:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_SWEEP_S)
+            await self._look()
             now = loop.time()
             for connection in list(self._hub.connections):
                 connection.check_time(now)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
