@@ -73,6 +73,10 @@ Ending = Literal["keep", "close", "reset", "hang"]
 is, without another byte, until the client leaves."""
 
 
+Part = Literal["head", "body", "all"]
+"""Which part of a reply is sent in slices."""
+
+
 class Delivery(NamedTuple):
     """How a reply reaches the wire.
 
@@ -82,8 +86,8 @@ class Delivery(NamedTuple):
         framing: how the end of the body is told.
         chunk_bytes: how large the chunks of a chunked body are.
         slice_bytes: how many bytes are sent at once; 0 sends everything at once.
-        every_s: seconds between two slices.
-        slice_head: whether the head is sliced too; otherwise it is sent at once, before the first slice.
+        every_s: seconds between two slices, and between the head and the body where only one is sliced.
+        sliced: which part is sent in slices; the other one is sent at once.
         cut_head: how many bytes of the head are sent, and nothing after them; None sends everything.
         cut_body: how many bytes of the body are sent, framing included; None sends everything.
         endless: whether the body is sent again and again until the client leaves.
@@ -98,7 +102,7 @@ class Delivery(NamedTuple):
     chunk_bytes: int = 1024
     slice_bytes: int = 0
     every_s: float = 0.0
-    slice_head: bool = False
+    sliced: Part = "body"
     cut_head: int | None = None
     cut_body: int | None = None
     endless: bool = False
@@ -185,9 +189,9 @@ class Reply(NamedTuple):
         """Leave the length out: closing the connection ends the body."""
         return self._sent(framing="close", ending="close")
 
-    def dripped(self, chunk: int, every: float, *, head: bool = False) -> Reply:
-        """Send the body, with `head` the head too, in slices of `chunk` bytes every so many seconds."""
-        return self._sent(slice_bytes=_positive("chunk", chunk), every_s=every, slice_head=head)
+    def dripped(self, chunk: int, every: float, *, part: Part = "body") -> Reply:
+        """Send the body, the head or both in slices of `chunk` bytes every so many seconds."""
+        return self._sent(slice_bytes=_positive("chunk", chunk), every_s=every, sliced=part)
 
     def cut(self, after: int) -> Reply:
         """Send only so many bytes of the body, and close the connection unless another ending is chosen."""

@@ -1,4 +1,4 @@
-"""The bounded log of calls: what came in, what was answered, when.
+"""The bounded log of calls: what came in, what was answered, when, and how that ended on the wire.
 
 A call is kept as it came and parsed and checked only when somebody looks, so that keeping a journal costs
 the server next to nothing. When the journal is full the oldest calls go, and are counted.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from typing import Any
 
 from memmock import strictjson
-from memmock.http import Headers, Reply, Request
+from memmock.contract import DEFAULT_TIMEOUT_MS
+from memmock.http import AT_ONCE, Headers, Reply, Request, Sent
 from memmock.rules import Violation, request_violations
 
 MAX_CALLS = 1000
@@ -25,17 +26,33 @@ class Call:
 
     `number` counts from 1 since the journal was made, cleared calls included. `received_at` is in seconds
     since the epoch, when the request was complete; `duration_s` is how long the provider took to find its
-    answer, without the time that a delivery adds on purpose. `size` is about what the call weighs, in bytes.
+    answer, without the time that a delivery adds on purpose. `played` is the scenario, empty for the honest
+    answer, and `fails` whether no consumer can make memories of it. `timeout_ms` is what the consumer was
+    told. `size` is about what the call weighs, in bytes.
     """
 
+    sent: Sent | None = None
+    """How the delivery ended; None while it is under way, and for replies that were sent at once."""
+
     def __init__(
-        self, number: int, request: Request, reply: Reply, received_at: float, duration_s: float
+        self,
+        number: int,
+        request: Request,
+        reply: Reply,
+        received_at: float,
+        duration_s: float,
+        played: str = "",
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        fails: bool = False,
     ) -> None:
         self.number = number
         self.request = request
         self.reply = reply
         self.received_at = received_at
         self.duration_s = duration_s
+        self.played = played
+        self.timeout_ms = timeout_ms
+        self.fails = fails
         self.size = (
             _OVERHEAD
             + len(request.body)
@@ -78,10 +95,46 @@ class Call:
         """The rules of the contract that the request breaks."""
         return request_violations(self.request)
 
+    @property
+    def over(self) -> bool:
+        """Whether the delivery of the reply has ended."""
+        return self.sent is not None or self.reply.delivery == AT_ONCE
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long the call took so far as the server can tell: until the delivery ended."""
+        return self.duration_s if self.sent is None else self.sent.elapsed_s
+
+    @property
+    def failed(self) -> bool:
+        """Whether the consumer got no good answer in time."""
+        if self.fails or not 200 <= self.reply.status < 300:
+            return True
+        return self.sent is not None and (
+            self.sent.how != "completed" or self.elapsed_s * 1000 > self.timeout_ms
+        )
+
+    @property
+    def ending(self) -> str:
+        """How the call ended on the wire, as "the client closed after 72 bytes, 200 of 200 ms"."""
+        if self.sent is None:
+            return "completed" if self.over else "under way"
+        how, size = self.sent.how, f"{self.sent.sent_bytes:,} bytes"
+        what = {
+            "completed": f"completed, {size}",
+            "closed": f"closed after {size}",
+            "reset": f"reset after {size}",
+            "client closed": f"the client closed after {size}",
+            "stopped": f"the server stopped after {size}",
+        }[how]
+        return f"{what}, {self.elapsed_s * 1000:,.0f} of {self.timeout_ms:,} ms"
+
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in self.retrieval.items())
+        played = f" ({self.played})" if self.played else ""
         return (
-            f"<Call {self.number}: {self.request.method} {fields or 'no retrieval'} -> {self.reply.status}>"
+            f"<Call {self.number}: {self.request.method} {fields or 'no retrieval'} "
+            f"-> {self.reply.status}{played}>"
         )
 
 
@@ -102,11 +155,20 @@ class Journal:
         self._changed = threading.Condition(self._lock)
         self._waiters = 0
 
-    def add(self, request: Request, reply: Reply, received_at: float, duration_s: float) -> Call:
+    def add(
+        self,
+        request: Request,
+        reply: Reply,
+        received_at: float,
+        duration_s: float,
+        played: str = "",
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        fails: bool = False,
+    ) -> Call:
         """Keep a call; the oldest ones go when there is no room."""
         with self._lock:
             self._last += 1
-            call = Call(self._last, request, reply, received_at, duration_s)
+            call = Call(self._last, request, reply, received_at, duration_s, played, timeout_ms, fails)
             self._calls.append(call)
             self._bytes += call.size
             while len(self._calls) > self.max_calls or (
@@ -116,6 +178,13 @@ class Journal:
             if self._waiters:
                 self._changed.notify_all()
         return call
+
+    def end(self, call: Call, sent: Sent) -> None:
+        """Note how the delivery to a call ended."""
+        with self._lock:
+            call.sent = sent
+            if self._waiters:
+                self._changed.notify_all()
 
     @property
     def calls(self) -> list[Call]:
@@ -148,13 +217,35 @@ class Journal:
             self._cleared = self._last
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until `condition()` holds, looking after each call; return whether it came to hold."""
+        """Wait until `condition()` holds, looking after each call and each end of a delivery.
+
+        Returns whether it came to hold.
+        """
         with self._changed:
             self._waiters += 1
             try:
                 return self._changed.wait_for(condition, timeout_s)
             finally:
                 self._waiters -= 1
+
+
+def retries(calls: Iterable[Call]) -> dict[int, int]:
+    """Return which calls are the same request again after it had failed: their number, and the first one's.
+
+    A test seldom sends the very same bytes twice after a failure; an HTTP library that tries again behind
+    its user's back does.
+    """
+    failed: dict[tuple[str, bytes], int] = {}
+    found: dict[int, int] = {}
+    for call in calls:
+        key = (call.request.target, call.request.body)
+        if (first := failed.get(key)) is not None:
+            found[call.number] = first
+        if not call.failed:
+            failed.pop(key, None)
+        else:
+            failed.setdefault(key, call.number)
+    return found
 
 
 _OVERHEAD = 1024

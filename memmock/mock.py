@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import textwrap
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,11 +25,14 @@ from memmock.contract import (
 )
 from memmock.errors import MemmockError, MemmockFailure
 from memmock.http import Reply, Request
-from memmock.journal import Call
+from memmock.journal import Call, retries
 from memmock.matching import FIELDS, closest, differences
 from memmock.memories import Memories, builtin, load
+from memmock.playbook import EVERYTHING, Playable, Playbook, When
 from memmock.provider import Provider
 from memmock.rules import RULES, Severity, Violation
+from memmock.scenario_file import OwnScenarios, read
+from memmock.scenarios import MOVED
 from memmock.server import Server
 from memmock.strictjson import printable
 
@@ -44,7 +47,8 @@ class MockSettings:
 
     `persona` is a YAML or JSON file with the memories, those of character 01 when it is None. `path` is
     where the mock answers, `authorization` the only value that it accepts. `timeout_ms` is what it tells the
-    consumer, `max_response_bytes` the size that no answer of it exceeds.
+    consumer, `max_response_bytes` the size that no honest answer of it exceeds; scenarios go by both.
+    `scenarios` is a YAML file with scenarios of your own.
     """
 
     persona: str | PathLike[str] | None = None
@@ -52,6 +56,7 @@ class MockSettings:
     authorization: str = field(default=DEFAULT_AUTHORIZATION, repr=False)
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
+    scenarios: str | PathLike[str] | None = None
 
     @cached_property
     def memories(self) -> Memories:
@@ -61,6 +66,15 @@ class MockSettings:
             MemmockError: the persona cannot be read.
         """
         return builtin() if self.persona is None else load(self.persona)
+
+    @cached_property
+    def own_scenarios(self) -> OwnScenarios:
+        """The scenarios of your own, read once.
+
+        Raises:
+            MemmockError: the file cannot be read.
+        """
+        return OwnScenarios() if self.scenarios is None else read(self.scenarios)
 
 
 class Mock:
@@ -73,16 +87,23 @@ class Mock:
         MemmockError: the persona cannot be read, or the path is not one.
     """
 
-    def __init__(self, settings: MockSettings, endpoint: str) -> None:
+    def __init__(
+        self, settings: MockSettings, endpoint: str, *, abilities: frozenset[str] = EVERYTHING
+    ) -> None:
         self.endpoint = endpoint
         self.authorization = settings.authorization
+        own = settings.own_scenarios
         self.provider = Provider(
             settings.memories,
             path=settings.path,
             authorization=settings.authorization,
             max_response_bytes=settings.max_response_bytes,
+            timeout_ms=settings.timeout_ms,
+            playbook=Playbook(own.scenarios, abilities),
         )
         self._settings = settings
+        self._connected: Callable[[], int] = self._connections_of_calls
+        self._play_own()
 
     def __repr__(self) -> str:
         memories, calls = len(self.memories), self.provider.journal.total
@@ -121,10 +142,65 @@ class Mock:
 
     def _remember(self, make: Callable[[], Memories]) -> None:
         __tracebackhide__ = True
-        try:
+        with _shortly():
             self.provider.memories = make()
-        except MemmockError as error:
-            raise error.with_traceback(None) from None  # how it was found out is of no interest to a test
+
+    def use(
+        self,
+        what: Playable,
+        *,
+        times: int | None = None,
+        when: When | None = None,
+        for_s: float | None = None,
+        **parameters: float,
+    ) -> None:
+        """Play a scenario from now on; `memmock.use("success")` ends it.
+
+        Limits may be combined; when a limited one is over, what was played before is played again.
+
+        Args:
+            what: the name of a scenario (`memmock scenarios` lists them), a `Reply`, or a function that
+                returns one for a request; the function runs in the server's thread.
+            times: play it so many times.
+            when: play it to these calls only: fields of a retrieval, or a function that says so for a
+                request.
+            for_s: play it for so many seconds.
+            parameters: those of the scenario, as `factor=2`.
+
+        Raises:
+            MemmockError: there is no such scenario or parameter, or this server cannot play it.
+        """
+        __tracebackhide__ = True
+        with _shortly():
+            self.provider.playbook.use(what, times=times, when=when, for_s=for_s, parameters=parameters)
+
+    def plan(self, plan: str, *, must_finish: bool = True) -> None:
+        """Play scenarios one after the other, as "server-error*2, success"; then what was played before.
+
+        Args:
+            plan: names of scenarios, each perhaps with `*N`.
+            must_finish: fail at the end of the test when the plan was not played to its end.
+
+        Raises:
+            MemmockError: the plan cannot be read, or not be played.
+        """
+        __tracebackhide__ = True
+        with _shortly():
+            self.provider.playbook.plan(plan, must_finish=must_finish)
+
+    def chaos(self, chances: str, *, seed: int) -> None:
+        """Play scenarios by chance, as "reset-mid-body=0.1, late=0.05"; the same seed, the same draws.
+
+        Raises:
+            MemmockError: the chances cannot be read, or a scenario cannot be played.
+        """
+        __tracebackhide__ = True
+        with _shortly():
+            self.provider.playbook.chaos(chances, seed)
+
+    def _play_own(self) -> None:
+        for name, when in self._settings.own_scenarios.always.items():
+            self.provider.playbook.use(name, when=when)
 
     # ---- what it was asked
 
@@ -132,6 +208,14 @@ class Mock:
     def calls(self) -> list[Call]:
         """The calls so far, the oldest first; the journal keeps the latest 1,000."""
         return self.provider.journal.calls
+
+    @property
+    def connections(self) -> int:
+        """How many connections the consumer made, those that were reset at once included."""
+        return self._connected()
+
+    def _connections_of_calls(self) -> int:
+        return len({call.request.connection for call in self.calls})
 
     def assert_called(self, times: int | None = None, **fields: Any) -> list[Call]:
         """Return the calls with these fields; fail unless there are `times` of them, or any.
@@ -179,19 +263,40 @@ class Mock:
             raise MemmockFailure(f"{message}:\n{_listed(self.calls)}" if self.calls else f"{message}.")
         return self.calls
 
+    def wait_until_sent(self, timeout_s: float = 5.0) -> list[Call]:
+        """Return the calls as soon as no answer is under way any more, so that `call.sent` is known.
+
+        Raises:
+            MemmockFailure: an answer was still under way after `timeout_s` seconds.
+        """
+        __tracebackhide__ = True
+        if not self.provider.journal.wait(lambda: all(call.over for call in self.calls), timeout_s):
+            under_way = [call for call in self.calls if not call.over]
+            raise MemmockFailure(
+                f"Expected all answers to be sent within {timeout_s:g} s, but "
+                f"{_count(len(under_way), 'answer')} still under way:\n{_listed(under_way)}"
+            )
+        return self.calls
+
     def reset(self) -> None:
-        """Forget the calls, and remember only what was there at the start."""
+        """Forget the calls, plans and scenarios, and remember only what was there at the start."""
         self.provider.journal.clear()
         self.provider.memories = self._settings.memories
+        self.provider.playbook.clear()
+        self._play_own()
 
     def verify(self, allow: Collection[str] = ()) -> None:
-        """Fail when a call broke the contract; warn when one only broke a recommendation or went astray.
+        """Fail when a call broke the contract or a plan was not finished; warn of what is only doubtful.
+
+        Doubtful are broken recommendations, calls that were answered with 401 or 404 when no scenario asked
+        for it, and calls that followed a redirect.
 
         Args:
             allow: codes of rules that may be broken.
 
         Raises:
-            MemmockFailure: a call broke a rule; the message names rule, place and value.
+            MemmockFailure: a call broke a rule (the message names rule, place and value), or a plan was not
+                played to its end.
             MemmockError: a code that no rule has.
         """
         allow = {allow} if isinstance(allow, str) else set(allow)
@@ -202,16 +307,25 @@ class Mock:
         ]
         if errors := [(call, found) for call, found in broken if found.severity is Severity.ERROR]:
             raise MemmockFailure(self._breach(errors))
+        if unfinished := self.provider.playbook.unfinished:
+            raise MemmockFailure(self._unfinished(unfinished))
         for call, found in broken:
             warnings.warn(f"call {call.number}: {found}", MemmockWarning, stacklevel=2)
         # a client that swallows the error would pass its test without a word
-        astray = [call for call in self.calls if call.reply.status in (401, 404)]
-        for call in astray[:_SHOWN]:
-            message = f"call {call.number} was answered with {call.reply.status}: {call.error_message}"
+        doubts = [doubt for call in self.calls if (doubt := self._doubt(call))]
+        for doubt in doubts[:_SHOWN]:
+            warnings.warn(doubt, MemmockWarning, stacklevel=2)
+        if len(doubts) > _SHOWN:
+            message = f"{_count(len(doubts) - _SHOWN, 'more call')} went astray"
             warnings.warn(message, MemmockWarning, stacklevel=2)
-        if len(astray) > _SHOWN:
-            message = f"{_count(len(astray) - _SHOWN, 'more call')} were answered with 401 or 404"
-            warnings.warn(message, MemmockWarning, stacklevel=2)
+
+    def _doubt(self, call: Call) -> str:
+        if call.request.target.startswith(MOVED):
+            leak = " and sent the authorization there" if call.request.header("Authorization") else ""
+            return f"call {call.number} followed a redirect{leak}; a consumer does not follow redirects"
+        if call.reply.status in (401, 404) and not call.played:
+            return f"call {call.number} was answered with {call.reply.status}: {call.error_message}"
+        return ""
 
     # ---- messages
 
@@ -227,6 +341,14 @@ class Mock:
             lines += [f"  {difference}" for difference in differences(fields, nearest.retrieval)]
         elif found:
             lines += ["", _listed(found)]
+            again = retries(calls)
+            for call in found[:_SHOWN]:
+                if call.number in again:
+                    lines += [
+                        "",
+                        f"Call {call.number} is call {again[call.number]} again, byte by byte, after that "
+                        f"had failed: does the client, or its HTTP library, try again?",
+                    ]
         if dropped := self.provider.journal.dropped:
             lines += [
                 "",
@@ -251,6 +373,19 @@ class Mock:
         lines += ["", f"`memmock rules {codes[0]}` explains a rule. To let a test break them all:"]
         lines += [f"  @pytest.mark.memmock(allow={json.dumps(codes)})"]
         return "\n".join(lines)
+
+    def _unfinished(self, plans: list[str]) -> str:
+        total = self.provider.journal.total
+        lines = ["A plan was not played to its end."]
+        lines += [
+            "",
+            *(f"  {plan}" for plan in plans),
+            "",
+            f"{_count(total, 'call')} came:",
+            _listed(self.calls),
+        ]
+        lines += ["", "For a plan that may end early: memmock.plan(…, must_finish=False)"]
+        return "\n".join(lines if total else [*lines[:-4], "No call came.", *lines[-2:]])
 
 
 _SHOWN = 5
@@ -278,7 +413,20 @@ def _line(call: Call) -> str:
         else request.body.decode(errors="replace")
     )
     body = printable(body if len(body) <= 200 else f"{body[:199]}…")
-    return f"call {call.number}: {request.method} {request.target} {body} -> {call.reply.status}"
+    line = (
+        f"call {call.number}: {request.method} {request.target} {body} -> {call.reply.status or 'no status'}"
+    )
+    return f"{line} ({call.played}: {call.ending})" if call.played else line
+
+
+@contextmanager
+def _shortly() -> Iterator[None]:
+    """Let an error out without how it was found out, which is of no interest to a test."""
+    __tracebackhide__ = True
+    try:
+        yield
+    except MemmockError as error:
+        raise error.with_traceback(None) from None
 
 
 class MockServer:
@@ -295,8 +443,9 @@ class MockServer:
         self, settings: MockSettings | None = None, *, host: str = "127.0.0.1", port: int = 0
     ) -> None:
         self.settings = settings or MockSettings()
-        self._server = Server(self._answer, host=host, port=port)
         self._idle = self._current = Mock(self.settings, "").provider
+        self._server = Server(self._answer, host=host, port=port, door=_Door(self))
+        self._elsewhere: Server | None = None
 
     @property
     def endpoint(self) -> str:
@@ -314,6 +463,9 @@ class MockServer:
     def stop(self) -> None:
         """Stop serving; no thread and no socket is left."""
         self._server.stop()
+        if self._elsewhere is not None:
+            self._elsewhere.stop()
+            self._elsewhere = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -336,13 +488,41 @@ class MockServer:
         if self._current is not self._idle:
             raise MemmockError("a fresh mock is being served already; leave its `with` before the next")
         mock = Mock(self.settings, self.endpoint)
+        before = self._server.connected
+        mock._connected = lambda: self._server.connected - before
+        mock.provider.elsewhere = self._other_url
+        mock.provider.playbook.changed = self._server.look
         self._current = mock.provider
         try:
             yield mock
         finally:
             self._current = self._idle
+            self._server.look()
         self._server.check()
         mock.verify(allow)
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: Request) -> Reply | Awaitable[Reply]:
         return self._current(request)
+
+    def _other_url(self) -> str:
+        """Return the URL of the same mock at another port, which is opened when it is first needed."""
+        if self._elsewhere is None:
+            self._elsewhere = Server(self._answer, host=self._server.host)
+            self._elsewhere.start()
+        return self._elsewhere.url
+
+
+class _Door:
+    """The door of the mock that is being served."""
+
+    def __init__(self, server: MockServer) -> None:
+        self._server = server
+
+    def refuses(self) -> bool:
+        return self._server._current.playbook.refuses()
+
+    def greets(self) -> bool:
+        return self._server._current.playbook.greets()
+
+    def is_open(self) -> bool:
+        return self._server._current.playbook.is_open()

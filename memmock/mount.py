@@ -1,41 +1,174 @@
 """A handler on the suite's own pytest-httpserver, for suites that have one already.
 
-Werkzeug frames the replies, so each connection carries one request, and a delay holds a thread.
+A plain reply is a Werkzeug response. Every other delivery is played on the socket itself, and then Werkzeug
+is left with a client that is gone. Each connection carries one request, and a delivery holds a thread: the
+only one, unless the httpserver is `threaded`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+import math
 import re
+import socket
+import ssl
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
-from memmock.http import Handler, Reply, Request
+import werkzeug
+
+from memmock.connection import _AT_ONCE_AND_HARD, LINGER_S, _unsent
+from memmock.http import AT_ONCE, Handler, How, Reply, Request, Sent
+from memmock.reply_writer import SLICE_BYTES, Script, scripted
 
 if TYPE_CHECKING:
     import pytest_httpserver
-    import werkzeug
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+POLL_S = 0.05
+"""How long a delivery may go on before it notices that the httpserver was stopped."""
 
 
 def mount(handler: Handler, httpserver: pytest_httpserver.HTTPServer, path: str) -> None:
     """Let `handler` answer every method at `path`, behind any gateway prefix."""
-    from werkzeug import Response
+    numbers = itertools.count(1)  # every request comes on a connection of its own
 
-    def respond(received: werkzeug.Request) -> Response:
-        answer = handler(_request(received))
+    def respond(received: werkzeug.Request) -> werkzeug.Response:
+        start, server = time.monotonic(), httpserver.server
+        request = _request(received, next(numbers))
+        answer = handler(request)
         reply = answer if isinstance(answer, Reply) else asyncio.run(_result(answer))
-        time.sleep(reply.delivery.delay_s)
-        return Response(reply.body, reply.status, list(reply.headers))
+        if reply.delivery == AT_ONCE:
+            return werkzeug.Response(reply.body, reply.status, list(reply.headers))
+        script = scripted(reply, request, keep_alive=False)
+
+        def stopped() -> bool:
+            # there is no public sign of a stop that waits for this very reply
+            stopping = getattr(server, "_BaseServer__shutdown_request", False)
+            return stopping or server is None or httpserver.server is not server
+
+        response = _Played(reply.body, reply.status, list(reply.headers))
+        response.play = lambda sock: _play(sock, reply, script, start, stopped)
+        return response
 
     httpserver.expect_request(re.compile(f".*{re.escape(path)}$")).respond_with_handler(respond)
 
 
-def _request(received: werkzeug.Request) -> Request:
-    version = received.environ.get("SERVER_PROTOCOL", "HTTP/1.1").removeprefix("HTTP/")
-    target = received.environ.get("RAW_URI") or received.full_path.removesuffix("?")
-    return Request(received.method, target, tuple(received.headers.items()), received.get_data(), version)
+def _request(received: werkzeug.Request, number: int) -> Request:
+    environ = received.environ
+    version = environ.get("SERVER_PROTOCOL", "HTTP/1.1").removeprefix("HTTP/")
+    target = environ.get("RAW_URI") or received.full_path.removesuffix("?")
+    headers, body = tuple(received.headers.items()), received.get_data()
+    return Request(received.method, target, headers, body, version, environ.get("REMOTE_ADDR", ""), number)
 
 
 async def _result(answer: Awaitable[Reply]) -> Reply:
     return await answer
+
+
+class _Played(werkzeug.Response):
+    """A response that is played on the socket; Werkzeug then sends it to a client that has left."""
+
+    play: Callable[[socket.socket], None]
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        self.play(environ["werkzeug.socket"])
+        return super().__call__(environ, start_response)
+
+
+class _Over(Exception):
+    """Ends a delivery early."""
+
+    def __init__(self, how: How) -> None:
+        self.how = how
+
+
+def _play(
+    sock: socket.socket, reply: Reply, script: Script, start: float, stopped: Callable[[], bool]
+) -> None:
+    """Do what a delivery says, step by step, tell the reply how that ended, and end the connection."""
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # what the system buffers counts as sent; let it be little
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SLICE_BYTES)
+    client = _Client(sock, stopped)
+    reset = script.ending == "reset"
+    how: How = "reset" if reset else "closed" if reply.delivery.cut else "completed"
+    try:
+        for step in script.steps:
+            if isinstance(step, bytes):
+                client.send(step)
+            else:
+                client.wait(step)
+        if script.ending == "hang":
+            client.wait(math.inf)
+        deadline = time.monotonic() + LINGER_S
+        while reset and _unsent(sock) and time.monotonic() < deadline:
+            time.sleep(0.001)  # a reset throws away what the client's system does not have yet
+    except _Over as over:
+        how, reset = over.how, False
+    try:
+        if reply.on_sent is not None:
+            reply.on_sent(Sent(how, client.sent_bytes, time.monotonic() - start))
+    finally:
+        _end(sock, reset)
+
+
+class _Client:
+    """Sends and waits, as long as the client is there and the server runs."""
+
+    def __init__(self, sock: socket.socket, stopped: Callable[[], bool]) -> None:
+        self._sock = sock
+        self._stopped = stopped
+        self.sent_bytes = 0
+
+    def send(self, data: bytes) -> None:
+        while data:
+            self._look(0)
+            self._sock.settimeout(POLL_S)
+            try:
+                size = self._sock.send(data)
+            except TimeoutError:  # the client does not read
+                continue
+            except OSError:
+                raise _Over("client closed") from None
+            self.sent_bytes += size
+            data = data[size:]
+
+    def wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (rest := end - time.monotonic()) > 0:
+            self._look(min(rest, POLL_S))
+
+    def _look(self, seconds: float) -> None:
+        """Look for so long whether the client leaves; what else it says is of no use any more."""
+        if self._stopped():
+            raise _Over("stopped")
+        self._sock.settimeout(seconds)
+        try:
+            there = self._sock.recv(SLICE_BYTES)
+        except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
+            return
+        except OSError:
+            there = b""
+        if not there:
+            raise _Over("client closed")
+
+
+def _end(sock: socket.socket, reset: bool) -> None:
+    """End the connection, and leave Werkzeug one whose client has left: it passes over that in silence.
+
+    Werkzeug still holds the socket: to close it here would take effect only later, and after a FIN.
+    """
+    if reset:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE_AND_HARD)
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RD)  # sends nothing; takes the TLS off a TLS socket
+    connection = sock.detach()
+    left, client = socket.socketpair()
+    client.close()
+    socket.socket.__init__(sock, fileno=left.detach())
+    socket.close(connection)

@@ -1,4 +1,4 @@
-"""The mock provider: a handler that answers retrievals from a persona's memories.
+"""The mock provider: a handler that answers retrievals from a persona's memories, or plays a scenario.
 
 It answers what keeps the contract, refuses with 400 what it cannot understand and says why, and writes
 every call to its journal. What it can answer although it breaks a rule, it answers: the violation is in
@@ -10,33 +10,52 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
 
 from memmock import strictjson
 from memmock.contract import (
     DEFAULT_MAX_RESPONSE_BYTES,
     DEFAULT_MAX_RESULTS,
     DEFAULT_PATH,
+    DEFAULT_TIMEOUT_MS,
     MEMORY_TYPES,
 )
 from memmock.errors import MemmockError
-from memmock.http import JSON_TYPE, Reply, Request
+from memmock.http import AT_ONCE, JSON_TYPE, Reply, Request
 from memmock.journal import Journal
 from memmock.memories import Memories
+from memmock.playbook import Play, Playbook
 from memmock.rules import Severity, body_violations
+from memmock.scenarios import MOVED, Stage
 
 _JSON_HEADERS = (("Content-Type", JSON_TYPE),)
-_NO_TYPES: list[str] = []
 _EXPLAINED_BYTES = 128 * 1024
 """How large a wrong body may be to be explained: longer ones would keep the other clients waiting."""
 _START, _END = b'{"memories":[', b"]}"
 
 
-class Provider:
-    """Answers `POST <any gateway prefix><path>` from `memories`.
+class Asked(NamedTuple):
+    """What a request asks for, understood. `body` is the JSON object as it came."""
 
-    With an `authorization`, any other value gets 401. A response never grows past `max_response_bytes`:
-    memories that would not fit are left out, as if `max_results` were smaller. All of it may be changed
-    between two calls, from any thread.
+    query: str
+    memory_types: list[str]
+    time_hint: str
+    max_results: int
+    body: dict[str, Any]
+
+
+class Provider:
+    """Answers `POST <any gateway prefix><path>` from `memories`, unless `playbook` has something to play.
+
+    With an `authorization`, any other value gets 401. An honest answer never grows past
+    `max_response_bytes`: memories that would not fit are left out, as if `max_results` were smaller.
+    `timeout_ms` is what the consumer is told; scenarios go by it. All of it may be changed between two calls,
+    from any thread.
+
+    A scenario is played to a retrieval that would have been answered: what is refused with 400, 401, 404 or
+    405 is refused under any scenario, and does not count as played. `elsewhere` gives the URL of the same
+    handler at another port.
 
     Raises:
         MemmockError: `path` is not one that a request can have.
@@ -49,6 +68,9 @@ class Provider:
         path: str = DEFAULT_PATH,
         authorization: str | None = None,
         max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        playbook: Playbook | None = None,
+        elsewhere: Callable[[], str] | None = None,
     ) -> None:
         if not re.fullmatch(r"/[!-~]*", path) or "?" in path or "#" in path:
             raise MemmockError(
@@ -59,39 +81,100 @@ class Provider:
         self.path = path
         self.authorization = authorization
         self.max_response_bytes = max_response_bytes
+        self.timeout_ms = timeout_ms
+        self.playbook = Playbook() if playbook is None else playbook
+        self.elsewhere = elsewhere
         self.journal = Journal()
 
-    def __call__(self, request: Request) -> Reply:
+    def __call__(self, request: Request) -> Reply | Awaitable[Reply]:
         """Answer a request, and write the call to the journal before the answer is sent."""
         received_at, start = time.time(), time.perf_counter()
-        reply = self._answer(request)
-        self.journal.add(request, reply, received_at, time.perf_counter() - start)
+        asked = self._asked(request)
+        if type(asked) is not Asked:
+            reply: Reply = asked  # type: ignore[assignment]  # mypy does not narrow by `type`
+        elif not self.playbook:
+            reply = self._found(asked)
+        elif (play := self.playbook.next(request, asked.body)) is not None:
+            return self._played(play, request, asked, received_at, start)
+        else:
+            reply = self._found(asked)
+        self.journal.add(request, reply, received_at, time.perf_counter() - start, "", self.timeout_ms)
         return reply
 
-    def _answer(self, request: Request) -> Reply:
+    def _asked(self, request: Request) -> Asked | Reply:
+        """Return what a request asks for, or why that will not be answered."""
         if request.target != self.path and not request.path.endswith(self.path):
             return Reply.error(404, "not_found", f"nothing is here; the path of the provider is {self.path}")
+        if request.target.startswith(MOVED):
+            return self._moved(request)
         if request.method != "POST":
             message = f"a retrieval is a POST, not a {request.method}"
             return Reply.error(405, "method_not_allowed", message, (("Allow", "POST"),))
         if self.authorization is not None and not _same(request.header("Authorization"), self.authorization):
             return Reply.error(401, "unauthorized", "the Authorization header is not the one configured")
-        return self._retrieve(request.body)
-
-    def _retrieve(self, body: bytes) -> Reply:
         try:
-            query, types, time_hint, max_results = _understood(strictjson.parse_quickly(body))
+            return _understood(strictjson.parse_quickly(request.body))
         except ValueError:
-            return _refused(body)
+            return _refused(request.body)
+
+    def _found(self, asked: Asked) -> Reply:
+        """Return the honest answer."""
         # no more memories can fit than bytes, however many are asked for
-        most = min(max_results, self.max_response_bytes)
+        most = min(asked.max_results, self.max_response_bytes)
         memories = self.memories
-        found = memories.find(query, memory_types=types, time_hint=time_hint, max_results=most)
+        found = memories.find(
+            asked.query, memory_types=asked.memory_types, time_hint=asked.time_hint, max_results=most
+        )
         encoded = memories.encoded
         text = _START + b",".join([encoded[n] for n in found]) + _END
         if len(text) > self.max_response_bytes:
             text = _cut([encoded[n] for n in found], self.max_response_bytes)
         return Reply(200, _JSON_HEADERS, text)
+
+    def _moved(self, request: Request) -> Reply:
+        """Answer well where a redirect led to, whatever the method."""
+        try:
+            return self._found(_understood(strictjson.parse_quickly(request.body)))
+        except ValueError:
+            return self._found(_ANYTHING)
+
+    def _played(
+        self, play: Play, request: Request, asked: Asked, received_at: float, start: float
+    ) -> Reply | Awaitable[Reply]:
+        """Return what the scenario makes of the call."""
+        stage = Stage(
+            request=request,
+            answer=lambda: self._found(asked),
+            memory_types=asked.memory_types,
+            max_results=asked.max_results,
+            timeout_s=self.timeout_ms / 1000,
+            max_response_bytes=self.max_response_bytes,
+            path=self.path,
+            elsewhere=self.elsewhere,
+        )
+
+        def noted(reply: Reply) -> Reply:
+            duration_s = time.perf_counter() - start
+            journal = self.journal
+            fails = bool(play.scenario.outcomes) and "ok" not in play.scenario.outcomes
+            call = journal.add(request, reply, received_at, duration_s, play.spec, self.timeout_ms, fails)
+            if reply.delivery == AT_ONCE:
+                return reply
+            return reply._replace(on_sent=lambda sent: journal.end(call, sent))
+
+        async def later(reply: Awaitable[Reply]) -> Reply:
+            return noted(await reply)
+
+        reply = play.reply(stage)
+        if isinstance(reply, Reply):
+            return noted(reply)
+        if isinstance(reply, Awaitable):
+            return later(reply)
+        raise MemmockError(f"{play.spec} returned {reply!r}, not a Reply")
+
+
+_NO_TYPES: list[str] = []
+_ANYTHING = Asked("", _NO_TYPES, "", DEFAULT_MAX_RESULTS, {})
 
 
 def _same(sent: str | None, configured: str) -> bool:
@@ -102,8 +185,8 @@ def _same(sent: str | None, configured: str) -> bool:
     return sent == configured or sent.encode("latin-1", "replace") == configured.encode()
 
 
-def _understood(asked: object) -> tuple[str, list[str], str, int]:
-    """Return what a parsed body asks for: query, memory types, time hint, max results.
+def _understood(asked: object) -> Asked:
+    """Return what a parsed body asks for.
 
     This is the fast way, for what keeps the contract; `body_violations` explains what does not.
 
@@ -126,7 +209,7 @@ def _understood(asked: object) -> tuple[str, list[str], str, int]:
         or type(get("reason", "")) is not str
     ):  # fmt: skip
         raise ValueError("a field breaks its rule")
-    return query, types, time_hint, max_results
+    return Asked(query, types, time_hint, max_results, asked)
 
 
 def _refused(body: bytes) -> Reply:

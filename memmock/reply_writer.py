@@ -99,16 +99,29 @@ def _steps(delivery: Delivery, head: bytes, parts: Iterator[bytes]) -> Iterator[
         head, parts = head[: delivery.cut_head], iter(())
     elif delivery.cut_body is not None:
         parts = _first(parts, delivery.cut_body)
-    if delivery.slice_bytes:
-        if not delivery.slice_head and head:
-            yield head
-            yield delivery.every_s
-            head = b""
-        yield from _sliced(itertools.chain((head,), parts), delivery.slice_bytes, delivery.every_s)
+    size, every_s = delivery.slice_bytes, delivery.every_s
+    if not size or delivery.sliced == "all":
+        parts = itertools.chain((head,), parts)
+        yield from _sliced(parts, size or SLICE_BYTES, every_s if size else PACE_S)
+    elif delivery.sliced == "body":
+        yield from _joined(iter((head,)), _sliced(parts, size, every_s), every_s)
     else:
-        yield from _sliced(itertools.chain((head,), parts), SLICE_BYTES, PACE_S)
+        yield from _joined(
+            _sliced(iter((head,)), size, every_s), _sliced(parts, SLICE_BYTES, PACE_S), every_s
+        )
     if delivery.end_s:
         yield delivery.end_s
+
+
+def _joined(
+    head: Iterator[bytes | float], body: Iterator[bytes | float], pause_s: float
+) -> Iterator[bytes | float]:
+    """Yield the steps of the head and those of the body, with a pause between the two."""
+    yield from head
+    if (first := next(body, None)) is not None:
+        yield pause_s
+        yield first
+        yield from body
 
 
 def _first(parts: Iterator[bytes], size: int) -> Iterator[bytes]:

@@ -40,6 +40,9 @@ class Door(Protocol):
     def greets(self) -> bool:
         """Whether a connection that was just made is served; otherwise it is reset."""
 
+    def is_open(self) -> bool:
+        """Whether connections are taken and served now; asked from any thread, and nothing is counted."""
+
 
 class Server:
     """Serves `handler` at `host` and `port`; port 0 takes a free one.
@@ -150,18 +153,18 @@ class Server:
         return self._hub.connected
 
     def look(self) -> None:
-        """Follow the door now: refuse connections or take them again, and close those that are idle.
+        """Follow the door now: refuse connections, closing the idle ones, or take them again.
 
         Returns when that is done; from the server's own thread it only asks for it.
         """
         loop = self._loop
-        if loop is None or self._door is None:
+        if loop is None or self._door is None or (self._door.is_open() and self._listener is not None):
             return
         if loop is _running_loop():
-            self._tasks.add(task := loop.create_task(self._look(close_idle=True)))
+            self._tasks.add(task := loop.create_task(self._look()))
             task.add_done_callback(self._tasks.discard)
         else:
-            asyncio.run_coroutine_threadsafe(self._look(close_idle=True), loop).result(_STOP_S)
+            asyncio.run_coroutine_threadsafe(self._look(), loop).result(_STOP_S)
 
     def check(self) -> None:
         """Raise the first exception that the handler raised since the last check."""
@@ -229,12 +232,12 @@ class Server:
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(lambda: Connection(self._hub), sock=sock, backlog=1024)
 
-    async def _look(self, *, close_idle: bool = False) -> None:
+    async def _look(self) -> None:
         """Refuse connections or take them again, as the door says."""
         if self._door is None:
             return
         async with self._looking:
-            if close_idle:
+            if not self._door.is_open():  # who is connected already would never meet the door
                 for connection in list(self._hub.connections):
                     connection.close_if_idle()
             if self._hub.stopped or self._door.refuses() == (self._listener is None):

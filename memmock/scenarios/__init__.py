@@ -1,0 +1,66 @@
+"""The catalogue of scenarios: everything that a provider can do to a consumer, by name."""
+
+from __future__ import annotations
+
+import difflib
+
+from memmock.errors import MemmockError
+from memmock.scenarios import answers, bodies, connection, sizes, statuses, timing
+from memmock.scenarios.scenario import (
+    FAMILIES,
+    Family,
+    Outcome,
+    Parameter,
+    Promise,
+    Scenario,
+    Stage,
+)
+from memmock.scenarios.statuses import MOVED
+
+__all__ = [
+    "CATALOGUE",
+    "FAMILIES",
+    "MOVED",
+    "Family",
+    "Outcome",
+    "Parameter",
+    "Promise",
+    "Scenario",
+    "Stage",
+    "family",
+    "named",
+]
+
+CATALOGUE: dict[str, Scenario] = {
+    scenario.name: scenario
+    for module in (answers, statuses, bodies, sizes, timing, connection)
+    for scenario in module.shelf.scenarios
+}
+"""All scenarios by name, in the order of the families."""
+
+_NAMES = CATALOGUE | {alias: scenario for scenario in CATALOGUE.values() for alias in scenario.aliases}
+
+
+def named(name: str, also: dict[str, Scenario] | None = None) -> Scenario:
+    """Return the scenario with this name or alias, from the catalogue or from `also`.
+
+    Raises:
+        MemmockError: there is none; the message has the nearest names.
+    """
+    names = _NAMES | (also or {})
+    if scenario := names.get(name.strip().lower().replace("_", "-")) or names.get(name):
+        return scenario
+    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.4)
+    hint = f"near it are {', '.join(near)}; " if near else ""
+    raise MemmockError(f"there is no scenario {name!r}; {hint}`memmock scenarios` lists all")
+
+
+def family(name: str) -> list[Scenario]:
+    """Return the scenarios of a family, in the order of the catalogue.
+
+    Raises:
+        MemmockError: there is no such family.
+    """
+    if name not in FAMILIES:
+        raise MemmockError(f"there is no family of scenarios {name!r}; they are {', '.join(FAMILIES)}")
+    return [scenario for scenario in CATALOGUE.values() if scenario.family == name]

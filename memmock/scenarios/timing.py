@@ -1,0 +1,54 @@
+"""Answers that are not complete when the consumer's time is over. Times are relative to `timeout_ms`."""
+
+from __future__ import annotations
+
+import math
+
+from memmock.http import Reply
+from memmock.scenarios.scenario import Shelf, Stage
+
+shelf = Shelf("timing")
+
+_SLICES = 40
+"""In how many slices a dripping part comes, so that every single read is quick."""
+
+
+@shelf("timeout", late=True)
+def late(stage: Stage, *, factor: float = 1.5) -> Reply:
+    """The answer begins when the time is over, after `factor` times `timeout_ms`."""
+    return stage.answer().delayed(factor * stage.timeout_s)
+
+
+@shelf("timeout", status=None, end="hang", late=True)
+def hang(stage: Stage) -> Reply:
+    """The provider takes the request and never answers."""
+    return stage.answer().cut_head(0).hanging()
+
+
+@shelf("timeout", end="hang", late=True)
+def hang_after_headers(stage: Stage) -> Reply:
+    """The headers come, the body does not."""
+    return stage.answer().cut(0).hanging()
+
+
+@shelf("timeout", end="hang", late=True)
+def hang_mid_body(stage: Stage) -> Reply:
+    """Half of the body comes."""
+    reply = stage.answer()
+    return reply.cut(len(reply.body) // 2).hanging()
+
+
+@shelf("timeout", late=True)
+def drip(stage: Stage, *, factor: float = 2.0) -> Reply:
+    """Every read is quick, but the whole body takes `factor` times `timeout_ms`."""
+    reply = stage.answer()
+    reply = reply._replace(body=reply.body.ljust(_SLICES))
+    return reply.dripped(math.ceil(len(reply.body) / _SLICES), factor * stage.timeout_s / _SLICES)
+
+
+@shelf("timeout", late=True)
+def slow_headers(stage: Stage, *, factor: float = 2.0) -> Reply:
+    """The headers come a few bytes at a time, and take `factor` times `timeout_ms`."""
+    reply = stage.answer()
+    about = 64 + sum(len(name) + len(value) + 4 for name, value in reply.headers)
+    return reply.dripped(math.ceil(about / _SLICES), factor * stage.timeout_s / _SLICES * 1.3, part="head")
