@@ -9,12 +9,9 @@ told how that ended.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import re
 import socket
-import struct
-import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -24,7 +21,8 @@ from typing import NamedTuple, cast
 import httptools
 
 from memmock.http import AT_ONCE, Handler, Headers, How, Reply, Request, Sent
-from memmock.reply_writer import SLICE_BYTES, encoded, scripted
+from memmock.reply_writer import encoded, scripted
+from memmock.sockets import HARD, LINGER_S, buffer_little, unsent
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +38,6 @@ class Limits:
     idle_s: float = 75.0
 
 
-LINGER_S = 2.0
-"""How long a refused client may go on sending before it is cut off. Closing at once would reset the
-connection, and take the refusal away before the client has read it."""
 MAX_WAITING = 32
 """How many pipelined requests may wait behind the one being answered before reading stops."""
 
@@ -402,18 +397,18 @@ class Connection(asyncio.Protocol):
         self._hub.flush()  # what was answered before goes first
         self._played = played = _Played()
         self._transport.set_write_buffer_limits(high=0)
-        if (sock := self._transport.get_extra_info("socket")) is not None:
-            # what the system buffers counts as sent; let it be little
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SLICE_BYTES)
+        buffer_little(self._transport.get_extra_info("socket"))
         how: How | None = None
+        due = time.monotonic()
         try:
             for step in script.steps:
                 if isinstance(step, bytes):
                     self._transport.write(step)
                     await played.readable.wait()
                     played.sent_bytes += len(step)
-                else:
-                    await asyncio.sleep(step)
+                else:  # not just a sleep: the loop rounds to milliseconds, and that adds up
+                    due = max(due + step, time.monotonic())
+                    await asyncio.sleep(due - time.monotonic())
             if script.ending == "hang":
                 await asyncio.Event().wait()  # until the client leaves or the server stops
             cut = reply.delivery.cut
@@ -439,14 +434,14 @@ class Connection(asyncio.Protocol):
         """Wait until the client's system has what was sent: a reset throws the rest away."""
         sock = self._transport.get_extra_info("socket")
         deadline = self._loop.time() + LINGER_S
-        while _unsent(sock) and self._loop.time() < deadline:
+        while unsent(sock) and self._loop.time() < deadline:
             await asyncio.sleep(0.001)
 
     def _reset(self) -> None:
         """Close so that the client sees a reset."""
         self._deaf = True
         sock = self._transport.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE_AND_HARD)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, HARD)
         self._transport.abort()
 
     def _answer_waiting(self) -> None:
@@ -557,18 +552,6 @@ class _Played:
         self.readable.set()
 
 
-def _unsent(sock: socket.socket) -> bool:
-    """Tell whether the system still holds bytes that the client's has not acknowledged."""
-    with contextlib.suppress(ImportError, OSError):  # no such thing on Windows, or it is over
-        import fcntl
-        import termios
-
-        count = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0" * 4)
-        return count != b"\0" * 4
-    return False
-
-
-_AT_ONCE_AND_HARD = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 _VERSIONS = ("1.1", "1.0")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_REQUEST = Request("", "")

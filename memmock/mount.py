@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import werkzeug
 
-from memmock.connection import _AT_ONCE_AND_HARD, LINGER_S, _unsent
 from memmock.http import AT_ONCE, Handler, How, Reply, Request, Sent
 from memmock.reply_writer import SLICE_BYTES, Script, scripted
+from memmock.sockets import HARD, LINGER_S, buffer_little, unsent
 
 if TYPE_CHECKING:
     import pytest_httpserver
@@ -93,7 +93,7 @@ def _play(
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # what the system buffers counts as sent; let it be little
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SLICE_BYTES)
+        buffer_little(sock)
     client = _Client(sock, stopped)
     reset = script.ending == "reset"
     how: How = "reset" if reset else "closed" if reply.delivery.cut else "completed"
@@ -106,7 +106,7 @@ def _play(
         if script.ending == "hang":
             client.wait(math.inf)
         deadline = time.monotonic() + LINGER_S
-        while reset and _unsent(sock) and time.monotonic() < deadline:
+        while reset and unsent(sock) and time.monotonic() < deadline:
             time.sleep(0.001)  # a reset throws away what the client's system does not have yet
     except _Over as over:
         how, reset = over.how, False
@@ -164,7 +164,7 @@ def _end(sock: socket.socket, reset: bool) -> None:
     Werkzeug still holds the socket: to close it here would take effect only later, and after a FIN.
     """
     if reset:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE_AND_HARD)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, HARD)
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RD)  # sends nothing; takes the TLS off a TLS socket
     connection = sock.detach()
