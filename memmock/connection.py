@@ -406,9 +406,10 @@ class Connection(asyncio.Protocol):
                     self._transport.write(step)
                     await played.readable.wait()
                     played.sent_bytes += len(step)
-                else:  # not just a sleep: the loop rounds to milliseconds, and that adds up
+                else:
                     due = max(due + step, time.monotonic())
-                    await asyncio.sleep(due - time.monotonic())
+                    while (left := due - time.monotonic()) > 0:  # the loop rounds to milliseconds
+                        await asyncio.sleep(left)
             if script.ending == "hang":
                 await asyncio.Event().wait()  # until the client leaves or the server stops
             cut = reply.delivery.cut

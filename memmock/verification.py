@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from memmock.errors import MemmockError, MemmockFailure
-from memmock.http import JSON_TYPE
+from memmock.http import AT_ONCE, JSON_TYPE
 from memmock.journal import Call
 from memmock.mock import Mock, MockServer, MockSettings
 from memmock.probe import Probe, Seen, SeenReply, replies_in, status_in
 from memmock.reply_reader import ReplyReader
-from memmock.reply_writer import scripted
+from memmock.reply_writer import encoded, scripted
 from memmock.scenarios import Scenario
 
 DEFAULT_TIMEOUT_MS = 500
@@ -235,7 +235,10 @@ class _Plan:
         self._steps: list[tuple[float, bytes]] = []
         self.size = 0
         self.end_s = 0.0
-        for step in scripted(call.reply, call.request, keep_alive=True).steps:
+        steps = scripted(call.reply, call.request, keep_alive=True).steps
+        if call.reply.delivery == AT_ONCE:
+            steps = iter([encoded(call.reply, call.request, True)[0]])
+        for step in steps:
             if not isinstance(step, bytes):
                 self.end_s += step
                 continue
