@@ -408,8 +408,8 @@ class Connection(asyncio.Protocol):
                     played.sent_bytes += len(step)
                 else:
                     due = max(due + step, time.monotonic())
-                    while (left := due - time.monotonic()) > 0:  # the loop rounds to milliseconds
-                        await asyncio.sleep(left)
+                    while (rest := due - time.monotonic()) > 0:  # the loop rounds to milliseconds
+                        await asyncio.sleep(rest)
             if script.ending == "hang":
                 await asyncio.Event().wait()  # until the client leaves or the server stops
             cut = reply.delivery.cut

@@ -164,7 +164,10 @@ class Reply(NamedTuple):
 
     @classmethod
     def raw(cls, wire: bytes, *, ending: Ending = "close") -> Reply:
-        """Return a reply that is these bytes on the wire, whatever they are."""
+        """Return a reply that is these bytes on the wire, whatever they are.
+
+        With the ending "keep", `Connection: close` is added for a client whose connection cannot be kept.
+        """
         return cls(_status_in(wire), (), b"", Delivery(wire=wire, ending=ending))
 
     def header(self, name: str) -> str | None:

@@ -33,7 +33,7 @@ from memmock.provider import Provider
 from memmock.rules import RULES, Severity, Violation
 from memmock.scenario_file import OwnScenarios, read
 from memmock.scenarios import MOVED
-from memmock.server import Server
+from memmock.server import Elsewhere, Server
 from memmock.strictjson import printable
 
 
@@ -445,7 +445,7 @@ class MockServer:
         self.settings = settings or MockSettings()
         self._idle = self._current = Mock(self.settings, "").provider
         self._server = Server(self._answer, host=host, port=port, door=_Door(self))
-        self._elsewhere: Server | None = None
+        self._elsewhere = Elsewhere(self._answer, host)
 
     @property
     def endpoint(self) -> str:
@@ -463,9 +463,7 @@ class MockServer:
     def stop(self) -> None:
         """Stop serving; no thread and no socket is left."""
         self._server.stop()
-        if self._elsewhere is not None:
-            self._elsewhere.stop()
-            self._elsewhere = None
+        self._elsewhere.stop()
 
     def __enter__(self) -> Self:
         self.start()
@@ -490,7 +488,7 @@ class MockServer:
         mock = Mock(self.settings, self.endpoint)
         before = self._server.connected
         mock._connected = lambda: self._server.connected - before
-        mock.provider.elsewhere = self._other_url
+        mock.provider.elsewhere = self._elsewhere.url
         mock.provider.playbook.changed = self._server.look
         self._current = mock.provider
         try:
@@ -503,13 +501,6 @@ class MockServer:
 
     def _answer(self, request: Request) -> Reply | Awaitable[Reply]:
         return self._current(request)
-
-    def _other_url(self) -> str:
-        """Return the URL of the same mock at another port, which is opened when it is first needed."""
-        if self._elsewhere is None:
-            self._elsewhere = Server(self._answer, host=self._server.host)
-            self._elsewhere.start()
-        return self._elsewhere.url
 
 
 class _Door:

@@ -25,7 +25,7 @@ When = Mapping[str, Any] | Callable[[Request], bool]
 Playable = str | Scenario | Reply | Callable[[Request], Reply | Awaitable[Reply]]
 """What can be played: the name of a scenario, perhaps with parameters, or a reply of one's own."""
 
-HTTP_ONLY = frozenset({"keep-alive"})
+HTTP_ONLY = frozenset({"a kept connection"})
 """What a server can do that has the provider as its handler and knows nothing else."""
 EVERYTHING = frozenset(scenario.needs for scenario in CATALOGUE.values() if scenario.needs)
 """What memmock's own servers can do: what any scenario needs."""
@@ -73,6 +73,7 @@ class Rule:
     odds: list[float] = field(default_factory=list)
     seed: int = 0
     must_finish: bool = False
+    planned: bool = False
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -111,7 +112,7 @@ class Rule:
 
     def to_json(self) -> dict[str, Any]:
         """Return the rule as data: what it plays, for which calls, and how often it was played."""
-        rule: dict[str, Any] = {"use" if len(self.steps) == 1 and not self.odds else "plan": str(self)}
+        rule: dict[str, Any] = {"plan" if self.planned else "use": str(self)}
         if self.odds:
             rule = {"chaos": str(self), "seed": self.seed}
         if self.when is not None:
@@ -211,7 +212,7 @@ class Playbook:
             if not 1 <= int(count) <= _MOST_TIMES:
                 raise MemmockError(f"plan: {part!r} must be played 1 to {_MOST_TIMES:,} times")
             steps.append(Step(play, int(count)))
-        self._add(Rule(steps, must_finish=must_finish))
+        self._add(Rule(steps, must_finish=must_finish, planned=True))
 
     def chaos(self, text: str, seed: int) -> None:
         """Play scenarios by chance, as "reset-mid-body=0.1, late=0.05"; the same seed gives the same draws.
@@ -279,9 +280,10 @@ class Playbook:
             raise MemmockError(f"what to play is the name of a scenario, a Reply or a function, not {what!r}")
         if scenario.needs and scenario.needs not in self.abilities:
             raise MemmockError(
-                f"scenario {scenario.name} needs {scenario.needs}, which this server does not have"
+                f"scenario {scenario.name} cannot be played here: it needs {scenario.needs}, which memmock's "
+                f"own server has (the fixture memmock, `memmock serve`)"
             )
-        spec = ", ".join(f"{name}={value:g}" for name, value in settings.items())
+        spec = ", ".join(f"{name}={value}" for name, value in settings.items())
         return Play(f"{scenario.name}({spec})" if spec else scenario.name, scenario, settings)
 
     # ---- playing

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures over `mock`, a marker, and nothing else.
+"""The pytest plugin: fixtures over `mock`, two markers, and nothing else.
 
 Every pytest run on the machine loads this module, so it imports what it needs when a fixture is used.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,14 +19,35 @@ if TYPE_CHECKING:
 
     from memmock.consumer import Consumer
     from memmock.mock import Mock, MockServer, MockSettings
+    from memmock.scenarios import Scenario
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the markers."""
     config.addinivalue_line(
         "markers",
-        "memmock(allow=[…]): let the consumer break these rules of the contract (`memmock rules` lists them)",
+        "memmock(scenario=…, plan=…, allow=[…]): what the mock plays (`memmock scenarios` lists it all), and "
+        "which rules of the contract the consumer may break (`memmock rules` lists them)",
     )
+    config.addinivalue_line(
+        "markers",
+        "memmock_scenarios(*names, without=[…]): run the test once for each of these scenarios and families "
+        "of scenarios; the fixture memmock_scenario is the one that is played",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test once for each scenario of its marker."""
+    markers = list(metafunc.definition.iter_markers("memmock_scenarios"))
+    if not markers:
+        return
+    with _failing_plainly():
+        if "memmock_scenario" not in metafunc.fixturenames:
+            raise MemmockError("@pytest.mark.memmock_scenarios is for tests that use a memmock fixture")
+        scenarios = [scenario for marker in reversed(markers) for scenario in _chosen(marker)]
+        metafunc.parametrize(
+            "memmock_scenario", scenarios, indirect=True, ids=[scenario.name for scenario in scenarios]
+        )
 
 
 @pytest.fixture(scope="session")
@@ -49,10 +71,22 @@ def memmock_server(memmock_settings: MockSettings) -> Iterator[MockServer]:
 
 
 @pytest.fixture
-def memmock(request: pytest.FixtureRequest, memmock_server: MockServer) -> Iterator[Mock]:
+def memmock_scenario(request: pytest.FixtureRequest) -> Scenario | None:
+    """The scenario that `@pytest.mark.memmock_scenarios` chose for this run of the test."""
+    scenario: Scenario | None = getattr(request, "param", None)
+    return scenario
+
+
+@pytest.fixture
+def memmock(
+    request: pytest.FixtureRequest, memmock_server: MockServer, memmock_scenario: Scenario | None
+) -> Iterator[Mock]:
     """A mock provider of this test's own; what the consumer sent is checked at the end."""
-    with _failing_plainly(), memmock_server.fresh(_allowed(request)) as mock:
-        yield mock
+    with _failing_plainly():
+        marked = _marked(request)
+        with memmock_server.fresh(marked.allow) as mock:
+            marked.set_up(mock, memmock_scenario)
+            yield mock
 
 
 @pytest.fixture
@@ -60,16 +94,20 @@ def memmock_httpserver(
     request: pytest.FixtureRequest,
     httpserver: pytest_httpserver.HTTPServer,
     memmock_settings: MockSettings,
+    memmock_scenario: Scenario | None,
 ) -> Iterator[Mock]:
     """The same mock, mounted on the `httpserver` of pytest-httpserver."""
     from memmock.mock import Mock
     from memmock.mount import mount
 
     with _failing_plainly():
-        mock = Mock(memmock_settings, httpserver.url_for(memmock_settings.path))
+        marked = _marked(request)
+        # what Werkzeug cannot do, scenarios that need it are refused for
+        mock = Mock(memmock_settings, httpserver.url_for(memmock_settings.path), abilities=frozenset())
         mount(mock.provider, httpserver, memmock_settings.path)
+        marked.set_up(mock, memmock_scenario)
         yield mock
-        mock.verify(_allowed(request))
+        mock.verify(marked.allow)
 
 
 @pytest.fixture
@@ -84,15 +122,60 @@ def memmock_consumer(memmock: Mock) -> Iterator[Consumer]:
         yield consumer
 
 
-def _allowed(request: pytest.FixtureRequest) -> set[str]:
-    """Return the codes of the rules that the test's markers let the consumer break."""
-    codes: set[str] = set()
+@dataclass
+class _Marked:
+    """What the markers of a test say."""
+
+    allow: set[str] = field(default_factory=set)
+    scenario: str | None = None
+    plan: str | None = None
+
+    def set_up(self, mock: Mock, scenario: Scenario | None) -> None:
+        """Let the mock play what the test is marked with."""
+        if self.scenario is not None:
+            mock.use(self.scenario)
+        if scenario is not None:
+            mock.use(scenario)
+        if self.plan is not None:
+            mock.plan(self.plan)
+
+
+def _marked(request: pytest.FixtureRequest) -> _Marked:
+    """Return what the markers say; the nearest one wins, but all that they allow is allowed."""
+    marked = _Marked()
     for marker in request.node.iter_markers("memmock"):
-        allow = marker.kwargs.get("allow", ())
-        if marker.args or set(marker.kwargs) - {"allow"} or not isinstance(allow, Collection):
-            raise MemmockError(f"@pytest.mark.memmock takes allow=[codes of rules], not {marker}")
-        codes |= {allow} if isinstance(allow, str) else set(allow)
-    return codes
+        given = dict(marker.kwargs)
+        allow, scenario, plan = given.pop("allow", ()), given.pop("scenario", None), given.pop("plan", None)
+        texts = all(text is None or isinstance(text, str) for text in (scenario, plan))
+        if marker.args or given or not texts or not isinstance(allow, Collection):
+            raise MemmockError(
+                "@pytest.mark.memmock takes scenario=name, plan=text and allow=[codes of rules], "
+                f"not {marker.args or ''}{marker.kwargs or ''}"
+            )
+        marked.allow |= {allow} if isinstance(allow, str) else set(allow)
+        marked.scenario = scenario if marked.scenario is None else marked.scenario
+        marked.plan = plan if marked.plan is None else marked.plan
+    return marked
+
+
+def _chosen(marker: pytest.Mark) -> list[Scenario]:
+    """Return the scenarios that a marker names, in the order of the catalogue."""
+    from memmock.scenarios import CATALOGUE, members
+
+    without = marker.kwargs.get("without", ())
+    names = (*marker.args, *([without] if isinstance(without, str) else without))
+    if (
+        not marker.args
+        or set(marker.kwargs) - {"without"}
+        or not all(isinstance(name, str) for name in names)
+    ):
+        raise MemmockError(
+            "@pytest.mark.memmock_scenarios takes names of scenarios and families, and without=[names]"
+        )
+
+    out = {scenario.name for name in names[len(marker.args) :] for scenario in members(name)}
+    wanted = {scenario.name for name in marker.args for scenario in members(name)} - out
+    return [scenario for scenario in CATALOGUE.values() if scenario.name in wanted]
 
 
 @contextmanager

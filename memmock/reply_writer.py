@@ -52,6 +52,8 @@ def scripted(reply: Reply, request: Request, keep_alive: bool) -> Script:
     if delivery.wire is not None:
         head, mark, body = delivery.wire.partition(b"\r\n\r\n")
         head += mark
+        if mark and delivery.ending == "keep" and not keep_alive:
+            head = head[:-2] + b"Connection: close\r\n\r\n"
         parts = iter((body,))
     else:
         head, parts, keep_alive = _framed(reply, request, keep_alive)

@@ -280,6 +280,30 @@ class Server:
                 connection.check_time(now)
 
 
+class Elsewhere:
+    """The same handler at another port, which is opened when its URL is first asked for."""
+
+    def __init__(self, handler: Handler, host: str) -> None:
+        self._server = Server(handler, host=host)
+        self._started = False
+
+    def url(self) -> str:
+        """Return the address without a path.
+
+        Raises:
+            MemmockError: no port can be had.
+        """
+        if not self._started:
+            self._server.start()
+            self._started = True
+        return self._server.url
+
+    def stop(self) -> None:
+        """Close the port, if it was opened."""
+        self._server.stop()
+        self._started = False
+
+
 def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()

@@ -55,6 +55,11 @@ class ToolResult:
     memories: tuple[Memory, ...] = ()
     error: ToolError | None = None
 
+    @property
+    def outcome(self) -> Literal["ok"] | ErrorCode:
+        """`ok`, or the code of the error: what the scenarios tell of a good consumer."""
+        return "ok" if self.error is None else self.error.code
+
     @classmethod
     def failed(cls, code: ErrorCode, message: str, status: int | None = None) -> ToolResult:
         """Return the result of a call that failed."""

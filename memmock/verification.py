@@ -197,7 +197,7 @@ class _Check:
         if promise.late or reader.result is None:
             outcome = "timeout"
         else:
-            outcome = "ok" if reader.result.error is None else reader.result.error.code
+            outcome = reader.result.outcome
         if outcome not in self._scenario.outcomes:
             promised = " or ".join(self._scenario.outcomes)
             self.mistakes.append(f"the outcome: {promised} was promised, by the contract it is {outcome}")

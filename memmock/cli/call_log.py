@@ -1,5 +1,7 @@
 """A line a call while a server runs, printed from a thread of its own.
 
+A call whose answer is still under way gets another line when that has ended; as JSON there is only that one.
+
 The journal is the buffer between the two: when nobody reads the output, or calls come faster than they
 can be printed, the server goes on and the log says how many calls it could not show.
 """
@@ -36,14 +38,24 @@ class CallLog:
 
     Args:
         journal: the calls.
-        line: gives the text for a call.
+        line: gives the text for a call when it came; empty for nothing yet.
+        end: gives the text for a call whose answer was under way then, when that has ended.
         all_of_them: print every call that is still in the journal when its turn comes, however fast they
             come; otherwise a burst is cut short.
     """
 
-    def __init__(self, journal: Journal, line: Callable[[Call], str], *, all_of_them: bool) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        line: Callable[[Call], str],
+        end: Callable[[Call], str],
+        *,
+        all_of_them: bool,
+    ) -> None:
         self._journal = journal
         self._line = line
+        self._end = end
+        self._under_way: list[Call] = []
         self._all = all_of_them
         self._printed = 0  # the number of the last call that was printed or passed over
         self._closed = threading.Event()
@@ -72,16 +84,23 @@ class CallLog:
                 return
 
     def _print_new(self) -> None:
+        lines = [self._end(call) for call in self._under_way if call.over]
+        self._under_way = [call for call in self._under_way if not call.over]
         calls = self._journal.since(self._printed)
-        if not calls:
-            return
+        if calls:
+            lines += self._new(calls)
+        if lines:
+            _write("\n".join(lines))
+
+    def _new(self, calls: list[Call]) -> list[str]:
         shown = calls if self._all or len(calls) <= _MANY else calls[:_OF_MANY]
         missed = calls[0].number - 1 - self._printed + len(calls) - len(shown)
         self._printed = calls[-1].number
-        lines = [self._line(call) for call in shown]
+        self._under_way += [call for call in shown if not call.over]
+        lines = [line for call in shown if (line := self._line(call))]
         if missed:
             lines.append(self._missed(missed))
-        _write("\n".join(lines))
+        return lines
 
     def _missed(self, n: int) -> str:
         return json.dumps({"missed": n}) if self._all else f"          and {count(n, 'more call')}"
@@ -113,24 +132,41 @@ def as_text(call: Call) -> str:
         what = f"{shortened(asked['query'])} ({printable(kinds[:100])})"
     else:
         what = printable(f"{call.request.method} {call.request.target[:100]}")
-    error = printable(call.error_code)
-    result = f"refused ({error})" if error else count(len(call.memories), "memory", "memories")
-    lines = [f"{time}  {call.reply.status}  {what}: {result} in {call.duration_s * 1000:.1f} ms"]
-    lines += [f"          {found}" for found in call.violations]
+    if call.played:
+        result = f"{call.played}, {call.ending}"
+    else:
+        error = printable(call.error_code)
+        found = f"refused ({error})" if error else count(len(call.memories), "memory", "memories")
+        result = f"{found} in {call.duration_s * 1000:.1f} ms"
+    lines = [f"{time}  {call.reply.status or '---'}  {what}: {result}"]
+    lines += [f"          {violation}" for violation in call.violations]
     return "\n".join(lines)
 
 
+def as_text_at_end(call: Call) -> str:
+    """Return how the answer to a call ended, as a line to read."""
+    return f"          {call.played} to {shortened(call.retrieval.get('query'))}: {call.ending}"
+
+
 def as_json(call: Call) -> str:
-    """Return a call as a line of JSON."""
+    """Return a call as a line of JSON; nothing while its answer is under way."""
+    return as_json_at_end(call) if call.over else ""
+
+
+def as_json_at_end(call: Call) -> str:
+    """Return a call whose answer has ended as a line of JSON."""
     facts: dict[str, Any] = {
         "number": call.number,
         "time": datetime.fromtimestamp(call.received_at).astimezone().isoformat(timespec="milliseconds"),
+        "connection": call.request.connection,
         "method": call.request.method,
         "target": call.request.target,
         "retrieval": call.retrieval,
+        "played": call.played,
         "status": call.reply.status,
         "results": len(call.memories),
-        "duration_ms": round(call.duration_s * 1000, 3),
+        "ending": call.ending,
+        "duration_ms": round(call.elapsed_s * 1000, 3),
         "violations": [found.to_json() for found in call.violations],
     }
     return json.dumps(facts, ensure_ascii=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shlex
 import textwrap
 
@@ -45,6 +46,30 @@ DEFAULT_PORT = 8765
 )
 @limit_options
 @click.option(
+    "--scenario",
+    metavar="NAME",
+    help="What to play in place of the honest answer, as late or 'late(factor=2)'.",
+)
+@click.option(
+    "--plan", metavar="PLAN", help='What to play one after the other, as "server-error*2, success".'
+)
+@click.option(
+    "--chaos", metavar="CHANCES", help='What to play by chance, as "reset-mid-body=0.1, late=0.05".'
+)
+@click.option("--seed", type=int, help="Makes --chaos the same on every run; by chance when not given.")
+@click.option(
+    "--scenarios",
+    "own",
+    metavar="FILE",
+    help="YAML or JSON with scenarios of your own; see docs/scenarios.md.",
+)
+@click.option(
+    "--control-token",
+    envvar="MEMMOCK_CONTROL_TOKEN",
+    metavar="TOKEN",
+    help="What the control API asks for as a Bearer token.  [env: MEMMOCK_CONTROL_TOKEN]",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -60,20 +85,57 @@ def command(
     authorization: str | None,
     timeout_ms: int,
     max_response_bytes: int,
+    scenario: str | None,
+    plan: str | None,
+    chaos: str | None,
+    seed: int | None,
+    own: str | None,
+    control_token: str | None,
     form: str,
 ) -> None:
-    """Serve the mock provider until Ctrl-C, and show each call."""
-    from memmock.cli.call_log import CallLog, as_json, as_text
+    """Serve the mock provider until Ctrl-C, and show each call.
+
+    Which scenario is played can be changed while it runs: the control API is under /__memmock__/.
+    """
+    from memmock.admin import PREFIX, Admin
+    from memmock.cli.call_log import CallLog, as_json, as_json_at_end, as_text, as_text_at_end
     from memmock.memories import builtin, load
+    from memmock.playbook import EVERYTHING, Playbook
     from memmock.provider import Provider
-    from memmock.server import Server
+    from memmock.scenario_file import OwnScenarios, read
+    from memmock.server import Elsewhere, Server
 
     memories = builtin() if persona is None else load(persona)
     memories.prepare()
+    scenarios = OwnScenarios() if own is None else read(own)
+    playbook = Playbook(scenarios.scenarios, EVERYTHING)
     provider = Provider(
-        memories, path=path, authorization=authorization, max_response_bytes=max_response_bytes
+        memories,
+        path=path,
+        authorization=authorization,
+        max_response_bytes=max_response_bytes,
+        timeout_ms=timeout_ms,
+        playbook=playbook,
     )
-    server = Server(provider, host=host, port=port)
+    if chaos is not None and seed is None:
+        seed = random.SystemRandom().randrange(1_000_000)
+
+    def set_up() -> None:
+        if scenario is not None:
+            playbook.use(scenario)
+        for name, when in scenarios.always.items():
+            playbook.use(name, when=when)
+        if chaos is not None:
+            playbook.chaos(chaos, seed or 0)
+        if plan is not None:
+            playbook.plan(plan, must_finish=False)
+
+    set_up()
+    admin = Admin(provider, host=host, token=control_token, restore=set_up)
+    server = Server(admin, host=host, port=port, door=playbook)
+    playbook.changed = server.look
+    elsewhere = Elsewhere(provider, host)
+    provider.elsewhere = elsewhere.url
     server.bind()
     try:
         # CreateLive insists on an authorization, also for a provider that ignores it [seed]
@@ -83,18 +145,25 @@ def command(
             timeout_ms=timeout_ms,
             max_response_bytes=max_response_bytes,
         )
+        control = server.url + PREFIX
         if form == "json":
-            ready = json.dumps({"endpoint": config.endpoint, "authorization": config.authorization})
+            facts = {"endpoint": config.endpoint, "authorization": config.authorization, "control": control}
+            ready = json.dumps(facts if seed is None else {**facts, "seed": seed})
         else:
             whose = "character 01" if persona is None else persona
-            ready = _welcome(config, f"{len(memories):,} memories of {whose}")
-        with CallLog(provider.journal, as_json if form == "json" else as_text, all_of_them=form == "json"):
+            plays = [str(rule) for rule in playbook.rules]
+            if chaos is not None:
+                plays[plan is not None] += f" (--seed {seed})"
+            ready = _welcome(config, f"{len(memories):,} memories of {whose}", plays, control)
+        line, end = (as_json, as_json_at_end) if form == "json" else (as_text, as_text_at_end)
+        with CallLog(provider.journal, line, end, all_of_them=form == "json"):
             server.run(ready=lambda: click.echo(ready))
     finally:
         server.stop()
+        elsewhere.stop()
 
 
-def _welcome(config: RetrievalConfig, what: str) -> str:
+def _welcome(config: RetrievalConfig, what: str, plays: list[str], control: str) -> str:
     body = json.dumps({"query": "用户和灵绯之前约定的暗号", "max_results": 1}, ensure_ascii=False)
     headers = {
         "Content-Type": "application/json",
@@ -106,6 +175,7 @@ def _welcome(config: RetrievalConfig, what: str) -> str:
     return "\n".join(
         [
             f"memmock serves {what} at {config.endpoint}",
+            *(["", "It plays, the first that applies:", *(f"  {play}" for play in plays)] if plays else []),
             "",
             "Ask it:",
             "",
@@ -116,6 +186,11 @@ def _welcome(config: RetrievalConfig, what: str) -> str:
             "Point a live session at it, in the body of CreateLive:",
             "",
             textwrap.dedent(block[2:-2]),
+            "",
+            "Change what it plays: memmock scenarios lists it all",
+            "",
+            f"curl -s -X PUT {control}scenario \\",
+            "  -H 'Content-Type: application/json' -d '{\"use\": \"late\"}'",
             "",
             "Calls (Ctrl-C to stop):",
         ]

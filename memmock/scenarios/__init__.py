@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Mapping
 
 from memmock.errors import MemmockError
 from memmock.scenarios import answers, bodies, connection, sizes, statuses, timing
@@ -28,6 +29,7 @@ __all__ = [
     "Scenario",
     "Stage",
     "family",
+    "members",
     "named",
 ]
 
@@ -41,18 +43,30 @@ CATALOGUE: dict[str, Scenario] = {
 _NAMES = CATALOGUE | {alias: scenario for scenario in CATALOGUE.values() for alias in scenario.aliases}
 
 
-def named(name: str, also: dict[str, Scenario] | None = None) -> Scenario:
-    """Return the scenario with this name or alias, from the catalogue or from `also`.
+def named(name: str, own: Mapping[str, Scenario] | None = None) -> Scenario:
+    """Return the scenario with this name or alias, from the catalogue or from `own`.
 
     Raises:
         MemmockError: there is none; the message has the nearest names.
     """
-    names = _NAMES | (also or {})
-    if scenario := names.get(name.strip().lower().replace("_", "-")) or names.get(name):
-        return scenario
-    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.4)
-    hint = f"near it are {', '.join(near)}; " if near else ""
-    raise MemmockError(f"there is no scenario {name!r}; {hint}`memmock scenarios` lists all")
+    names = _NAMES | dict(own or {})
+    found = names.get(name) or names.get(name.strip().lower().replace("_", "-"))
+    if found is None:
+        raise _unknown(name, names)
+    return found
+
+
+def members(name: str) -> list[Scenario]:
+    """Return the scenarios of the family with this name, or the one scenario that has it.
+
+    Raises:
+        MemmockError: there is neither; the message has the nearest names.
+    """
+    if name in FAMILIES:
+        return family(name)
+    if name in _NAMES:
+        return [named(name)]
+    raise _unknown(name, (*FAMILIES, *_NAMES))
 
 
 def family(name: str) -> list[Scenario]:
@@ -64,3 +78,9 @@ def family(name: str) -> list[Scenario]:
     if name not in FAMILIES:
         raise MemmockError(f"there is no family of scenarios {name!r}; they are {', '.join(FAMILIES)}")
     return [scenario for scenario in CATALOGUE.values() if scenario.family == name]
+
+
+def _unknown(name: str, names: Iterable[str]) -> MemmockError:
+    near = difflib.get_close_matches(name.lower(), list(names), n=3, cutoff=0.4)
+    hint = f"near it are {', '.join(near)}; " if near else ""
+    return MemmockError(f"there is no scenario {name!r}; {hint}`memmock scenarios` lists all")

@@ -240,7 +240,7 @@ def just_in_time(stage: Stage, *, factor: float = 0.8) -> Reply:
     return stage.answer().delayed(factor * stage.timeout_s)
 
 
-@shelf("ok", end="close", needs="keep-alive")
+@shelf("ok", end="close", needs="a kept connection")
 def stale_keep_alive(stage: Stage, *, after_ms: float = 50.0) -> Reply:
     """The connection is kept, and closed between this call and the next without a word."""
     return stage.answer().closed(after_ms / 1000)

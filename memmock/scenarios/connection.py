@@ -15,13 +15,13 @@ def _nothing(stage: Stage) -> Reply:
     return Reply.json({}).cut_head(0)
 
 
-@shelf("connection_failed", status=None, end="refused", door="refuse", needs="the port")
+@shelf("connection_failed", status=None, end="refused", door="refuse", needs="control of the port")
 def refused(stage: Stage) -> Reply:
     """Nobody listens at the port."""
     return _nothing(stage).reset()
 
 
-@shelf("connection_failed", status=None, end="reset", door="reset", needs="the port")
+@shelf("connection_failed", status=None, end="reset", door="reset", needs="control of the port")
 def reset_on_connect(stage: Stage) -> Reply:
     """The connection is reset as soon as it is made."""
     return _nothing(stage).reset()

@@ -11,7 +11,7 @@ import contextlib
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -121,7 +121,7 @@ MOST = 1_000_000_000
 """No parameter may be larger: a scenario is meant to end."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scenario:
     """A named behaviour of a provider.
 
@@ -135,11 +135,14 @@ class Scenario:
     summary: str
     outcomes: tuple[Outcome, ...]
     promise: Promise
-    make: Callable[..., Reply] = field(repr=False)
+    make: Callable[..., Reply]
     parameters: tuple[Parameter, ...] = ()
     door: Door | None = None
     aliases: tuple[str, ...] = ()
     needs: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Scenario {self.name}>"
 
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters that were given as values of the right kind.

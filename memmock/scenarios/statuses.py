@@ -153,7 +153,7 @@ def permanent_redirect(stage: Stage) -> Reply:
 def redirect_elsewhere(stage: Stage, *, status: int = 307) -> Reply:
     """A redirect to another port, where the authorization must not show up."""
     if stage.elsewhere is None:
-        raise MemmockError("redirect-elsewhere needs a second port, which this server does not have")
+        raise MemmockError("redirect-elsewhere needs a second port: set `elsewhere` of the provider")
     if status not in (301, 302, 303, 307, 308):
         raise MemmockError(f"scenario redirect-elsewhere: status must be that of a redirect, not {status}")
     return _redirect(status, stage.elsewhere() + MOVED + stage.path)
