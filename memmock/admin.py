@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from copy import deepcopy
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -60,7 +61,7 @@ class Admin:
         if token is not None and not re.fullmatch(r"[!-~]+", token):
             raise MemmockError("the control token must be printable ASCII without spaces, and not empty")
         self.provider = provider
-        self._gate = _Gate(host, token)
+        self._gate = _Gate(host.lower().removesuffix("."), token)
         self._restore = restore
         self._memories = provider.memories
 
@@ -193,7 +194,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(:[0-9]*)?", re.IGNORECASE)
 
 
 class _Gate(NamedTuple):
-    """Lets only those in who are on this machine and mean this server."""
+    """Lets only those in who are on this machine and mean this server; `host` is in lower case."""
 
     host: str
     token: str | None
@@ -231,7 +232,7 @@ class _Gate(NamedTuple):
             return _forbidden(f"the Host header must be there once, not {len(hosts)} times")
         found = _HOST.fullmatch(hosts[0])
         name = found[1].strip("[]").lower().removesuffix(".") if found else ""
-        if name and (_is_local(name) or name == self.host.lower().removesuffix(".")):
+        if name and (_is_local(name) or name == self.host):
             return None
         return _forbidden(
             f"the Host header must name this server, as localhost or 127.0.0.1, not {shortened(hosts[0])}"
@@ -260,7 +261,7 @@ def _forbidden(message: str) -> Reply:
 
 
 def _is_local(host: str) -> bool:
-    return host.lower().removesuffix(".") == "localhost" or _is_loopback(host)
+    return host == "localhost" or _is_loopback(host)
 
 
 def _is_loopback(address: str) -> bool:
@@ -530,7 +531,7 @@ def openapi() -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "security": [{}, {"token": []}],
         "paths": paths,
-        "components": {"schemas": SCHEMAS, "securitySchemes": {"token": token}},
+        "components": {"schemas": deepcopy(SCHEMAS), "securitySchemes": {"token": token}},
     }
 
 

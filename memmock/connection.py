@@ -408,6 +408,7 @@ class Connection(asyncio.Protocol):
                     played.sent_bytes += len(step)
                 else:
                     due = max(due + step, time.monotonic())
+                    await asyncio.sleep(0)  # however short the pause, the others get their turn
                     while (rest := due - time.monotonic()) > 0:  # the loop rounds to milliseconds
                         await asyncio.sleep(rest)
             if script.ending == "hang":
@@ -534,6 +535,7 @@ class Connection(asyncio.Protocol):
     def close_if_idle(self) -> None:
         """Close, unless a request is under way."""
         if not (self._receiving or self._waiting or self._answering):
+            self._hub.flush()  # its last reply may still wait there
             self._leave()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from memmock import strictjson
@@ -33,6 +33,8 @@ class Call:
 
     sent: Sent | None = None
     """How the delivery ended; None while it is under way, and for replies that were sent at once."""
+    played = ""
+    fails = False
 
     def __init__(
         self,
@@ -41,18 +43,14 @@ class Call:
         reply: Reply,
         received_at: float,
         duration_s: float,
-        played: str = "",
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
-        fails: bool = False,
     ) -> None:
         self.number = number
         self.request = request
         self.reply = reply
         self.received_at = received_at
         self.duration_s = duration_s
-        self.played = played
         self.timeout_ms = timeout_ms
-        self.fails = fails
         self.size = (
             _OVERHEAD
             + len(request.body)
@@ -161,14 +159,16 @@ class Journal:
         reply: Reply,
         received_at: float,
         duration_s: float,
-        played: str = "",
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        played: str = "",
         fails: bool = False,
     ) -> Call:
         """Keep a call; the oldest ones go when there is no room."""
         with self._lock:
             self._last += 1
-            call = Call(self._last, request, reply, received_at, duration_s, played, timeout_ms, fails)
+            call = Call(self._last, request, reply, received_at, duration_s, timeout_ms)
+            if played:
+                call.played, call.fails = played, fails
             self._calls.append(call)
             self._bytes += call.size
             while len(self._calls) > self.max_calls or (
@@ -251,16 +251,22 @@ def retries(calls: Iterable[Call]) -> dict[int, int]:
 _OVERHEAD = 1024
 _HEADER = 160
 """About what the objects of a call, and of one of its headers, weigh beside their text, in bytes."""
-_USUAL = 32
-"""Up to so many headers, their weight is remembered: the same few sets of headers come again and again."""
+_KNOWN: dict[int, tuple[Headers, int]] = {}
+_MOST_KNOWN = 64
+"""The same few sets of headers come again and again, as the same objects: their weights are remembered."""
 
 
 def _weight(headers: Headers) -> int:
-    return _usual_weight(headers) if len(headers) <= _USUAL else _sum_of(headers)
+    known = _KNOWN.get(id(headers))
+    if known is not None and known[0] is headers:
+        return known[1]
+    weight = sum(_HEADER + len(name) + len(value) for name, value in headers)
+    if len(headers) <= _USUAL:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[id(headers)] = headers, weight
+    return weight
 
 
-def _sum_of(headers: Headers) -> int:
-    return sum(_HEADER + len(name) + len(value) for name, value in headers)
-
-
-_usual_weight = lru_cache(64)(_sum_of)
+_USUAL = 32
+"""Sets of more headers than this are not kept for it."""

@@ -289,7 +289,7 @@ class Mock:
         """Fail when a call broke the contract or a plan was not finished; warn of what is only doubtful.
 
         Doubtful are broken recommendations, calls that were answered with 401 or 404 when no scenario asked
-        for it, and calls that followed a redirect.
+        for it, clients that stayed longer than `timeout_ms`, and calls that followed a redirect.
 
         Args:
             allow: codes of rules that may be broken.
@@ -323,6 +323,11 @@ class Mock:
         if call.request.target.startswith(MOVED):
             leak = " and sent the authorization there" if call.request.header("Authorization") else ""
             return f"call {call.number} followed a redirect{leak}; a consumer does not follow redirects"
+        if call.played and call.sent is not None and call.elapsed_s * 1000 > call.timeout_ms + _GRACE_MS:
+            return (
+                f"call {call.number}, {call.played}: the client stayed for {call.elapsed_s * 1000:,.0f} ms, "
+                f"but timeout_ms is {call.timeout_ms:,}; it bounds the whole exchange, not each read"
+            )
         if call.reply.status in (401, 404) and not call.played:
             return f"call {call.number} was answered with {call.reply.status}: {call.error_message}"
         return ""
@@ -389,6 +394,8 @@ class Mock:
 
 
 _SHOWN = 5
+_GRACE_MS = 250
+"""How much longer than `timeout_ms` a client may stay without being told so."""
 _INDENT = "      "
 
 

@@ -7,43 +7,25 @@ before holds again. Counting is atomic, so a rule for two calls is played to two
 from __future__ import annotations
 
 import random
-import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from memmock.errors import MemmockError
-from memmock.http import Reply, Request
+from memmock.http import Request
 from memmock.matching import FIELDS, differences
-from memmock.scenarios import CATALOGUE, Scenario, Stage, named
+from memmock.plays import EVERYTHING, HTTP_ONLY, Play, Playable, chaos_parts, plan_parts, play_of
+from memmock.scenarios import Scenario
+
+__all__ = ["EVERYTHING", "HTTP_ONLY", "Play", "Playable", "Playbook", "Rule", "Step", "When"]
 
 When = Mapping[str, Any] | Callable[[Request], bool]
 """Which calls a rule is for: those with these fields of a retrieval, or those that a function says."""
 
-Playable = str | Scenario | Reply | Callable[[Request], Reply | Awaitable[Reply]]
-"""What can be played: the name of a scenario, perhaps with parameters, or a reply of one's own."""
-
-HTTP_ONLY = frozenset({"a kept connection"})
-"""What a server can do that has the provider as its handler and knows nothing else."""
-EVERYTHING = frozenset(scenario.needs for scenario in CATALOGUE.values() if scenario.needs)
-"""What memmock's own servers can do: what any scenario needs."""
-
 MOST_RULES = 1000
 """How many rules may wait for their turn; more are a loop that forgot to use them."""
-
-
-class Play(NamedTuple):
-    """One thing to play: `reply` makes it. `spec` is its name with the parameters that were given."""
-
-    spec: str
-    scenario: Scenario
-    parameters: dict[str, Any]
-
-    def reply(self, stage: Stage) -> Reply:
-        """Return what is played on `stage`."""
-        return self.scenario.reply(stage, **self.parameters)
 
 
 @dataclass
@@ -112,7 +94,7 @@ class Rule:
 
     def to_json(self) -> dict[str, Any]:
         """Return the rule as data: what it plays, for which calls, and how often it was played."""
-        rule: dict[str, Any] = {"plan" if self.planned else "use": str(self)}
+        rule: dict[str, Any] = {"plan": str(self)} if self.planned else {"use": self.steps[0].play.spec}
         if self.odds:
             rule = {"chaos": str(self), "seed": self.seed}
         if self.when is not None:
@@ -138,13 +120,11 @@ class Playbook:
         self.abilities = abilities
         self.changed: Callable[[], None] = lambda: None
         """Called after each change of the rules."""
+        self.active = False
+        """Whether there is any rule. A plain attribute: it is looked at for every call."""
         self._rules: list[Rule] = []
         self._plans: list[Rule] = []
         self._lock = threading.Lock()
-
-    def __bool__(self) -> bool:
-        """Whether there is any rule."""
-        return bool(self._rules)
 
     @property
     def rules(self) -> list[Rule]:
@@ -179,7 +159,7 @@ class Playbook:
         play = self._play(what, parameters or {})
         if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 1):
             raise MemmockError(f"times must be an integer of at least 1, not {times!r}")
-        if for_s is not None and not (isinstance(for_s, int | float) and 0 < for_s < _MOST_S):
+        if for_s is not None and not (_is_number(for_s) and 0 < for_s < _MOST_S):
             raise MemmockError(f"for_s must be a number of seconds above 0, not {for_s!r}")
         _check_when(when)
         if play.scenario.door and when is not None:
@@ -202,16 +182,11 @@ class Playbook:
             MemmockError: the plan cannot be read, or a scenario cannot be played here.
         """
         steps = []
-        for part in _parts(text, "plan"):
-            spec, star, count = part.rpartition("*") if part.rstrip()[-1].isdigit() else (part, "", "1")
-            if not star and "*" in part:
-                raise MemmockError(f"plan: {part!r} should be a scenario, or a scenario*N for N times")
-            play = self._play(spec if star else part, {})
+        for spec, times in plan_parts(text):
+            play = self._play(spec, {})
             if play.scenario.door == "refuse":
                 raise MemmockError(f"plan: {play.spec} cannot be counted, as nobody sees who is refused")
-            if not 1 <= int(count) <= _MOST_TIMES:
-                raise MemmockError(f"plan: {part!r} must be played 1 to {_MOST_TIMES:,} times")
-            steps.append(Step(play, int(count)))
+            steps.append(Step(play, times))
         self._add(Rule(steps, must_finish=must_finish, planned=True))
 
     def chaos(self, text: str, seed: int) -> None:
@@ -221,28 +196,14 @@ class Playbook:
             MemmockError: the text cannot be read, or a scenario cannot be played here.
         """
         steps, odds = [], []
-        for part in _parts(text, "chaos"):
-            spec, _, chance = part.rpartition("=")
-            if (
-                not spec
-                or spec.count("(") != spec.count(")")
-                or not re.fullmatch(r"\s*[0-9.]+(e-?\d+)?\s*", chance)
-            ):
-                raise MemmockError(f"chaos: {part!r} should be a scenario=chance, as late=0.05")
+        for spec, chance in chaos_parts(text):
             play = self._play(spec, {})
             if play.scenario.door:
                 raise MemmockError(
                     f"chaos: {play.spec} comes before the request, so it cannot be drawn for one"
                 )
-            try:
-                odds.append(float(chance))
-            except ValueError:
-                raise MemmockError(f"chaos: {chance!r} is not a number") from None
             steps.append(Step(play))
-        if not 0 < sum(odds) <= 1 + 1e-9:
-            raise MemmockError(
-                f"chaos: the chances must be above 0 and at most 1 together, not {sum(odds):g}"
-            )
+            odds.append(chance)
         self._add(Rule(steps, odds=odds, seed=seed))
 
     def clear(self) -> None:
@@ -250,6 +211,7 @@ class Playbook:
         with self._lock:
             self._rules.clear()
             self._plans.clear()
+            self.active = False
         self.changed()
 
     def _add(self, rule: Rule, *, alone: bool = False) -> None:
@@ -260,31 +222,13 @@ class Playbook:
             if len(self._rules) >= MOST_RULES:
                 raise MemmockError(f"{MOST_RULES:,} rules wait to be played already; reset the mock first")
             self._rules.append(rule)
+            self.active = True
             if rule.must_finish:
                 self._plans.append(rule)
         self.changed()
 
     def _play(self, what: Playable, parameters: Mapping[str, Any]) -> Play:
-        if isinstance(what, str):
-            name, given = _parsed(what)
-            scenario = named(name, self.scenarios)
-            given.update(parameters)
-            settings = scenario.settings(given)
-        elif isinstance(what, Scenario):
-            scenario, settings = what, what.settings(parameters)
-        elif isinstance(what, Reply) or callable(what):
-            if parameters:
-                raise MemmockError(f"a reply of your own has no parameter {next(iter(parameters))!r}")
-            scenario, settings = _own(what), {}
-        else:
-            raise MemmockError(f"what to play is the name of a scenario, a Reply or a function, not {what!r}")
-        if scenario.needs and scenario.needs not in self.abilities:
-            raise MemmockError(
-                f"scenario {scenario.name} cannot be played here: it needs {scenario.needs}, which memmock's "
-                f"own server has (the fixture memmock, `memmock serve`)"
-            )
-        spec = ", ".join(f"{name}={value}" for name, value in settings.items())
-        return Play(f"{scenario.name}({spec})" if spec else scenario.name, scenario, settings)
+        return play_of(what, parameters, self.scenarios, self.abilities)
 
     # ---- playing
 
@@ -302,7 +246,7 @@ class Playbook:
 
     def refuses(self) -> bool:
         """Whether connections are to be refused now."""
-        if not self._rules:
+        if not self.active:
             return False
         with self._lock:
             step = self._at_the_door()
@@ -310,7 +254,7 @@ class Playbook:
 
     def greets(self) -> bool:
         """Whether a connection that was just made is to be served; if not, that is counted as a play."""
-        if not self._rules:
+        if not self.active:
             return True
         with self._lock:
             step = self._at_the_door()
@@ -321,7 +265,7 @@ class Playbook:
 
     def is_open(self) -> bool:
         """Whether connections are served now; nothing is counted."""
-        if not self._rules:
+        if not self.active:
             return True
         with self._lock:
             step = self._at_the_door()
@@ -337,6 +281,7 @@ class Playbook:
     def _drop_old(self) -> None:
         if any(rule.over for rule in self._rules):
             self._rules = [rule for rule in self._rules if not rule.over]
+            self.active = bool(self._rules)
 
     @property
     def unfinished(self) -> list[str]:
@@ -354,43 +299,10 @@ class Playbook:
 
 
 _MOST_S = 86_400 * 365
-_MOST_TIMES = 1_000_000
 
 
-def _parts(text: str, what: str) -> list[str]:
-    """Return the parts of a list that is separated by commas, those within parentheses left alone."""
-    parts = [part.strip() for part in re.split(r",(?![^()]*\))", text)]
-    if not all(parts):
-        raise MemmockError(
-            f"{what}: there is nothing between two commas in {text!r}"
-            if any(parts)
-            else f"{what}: it is empty"
-        )
-    return parts
-
-
-def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
-    """Return the name and the parameters in "late(factor=2)"."""
-    found = re.fullmatch(r"\s*([^()\s]+)\s*(?:\(([^()]*)\))?\s*", spec)
-    if found is None:
-        raise MemmockError(f"{spec!r} should be the name of a scenario, as late or late(factor=2)")
-    given = {}
-    for part in (found[2] or "").split(","):
-        if part.strip():
-            name, equals, value = (word.strip() for word in part.partition("="))
-            if not (name and equals and value):
-                raise MemmockError(f"{spec!r}: {part.strip()!r} should be parameter=value")
-            given[name] = value
-    return found[1], given
-
-
-def _own(what: Reply | Callable[[Request], Reply | Awaitable[Reply]]) -> Scenario:
-    """Return a scenario of one's own."""
-    if isinstance(what, Reply):
-        return Scenario.own("a reply of your own", lambda stage: what)
-    name = getattr(what, "__name__", type(what).__name__)
-    called = "a function of your own" if name == "<lambda>" else name
-    return Scenario.own(called, lambda stage: what(stage.request))
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_when(when: When | None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from memmock import strictjson
 from memmock.contract import (
@@ -35,14 +35,9 @@ _EXPLAINED_BYTES = 128 * 1024
 _START, _END = b'{"memories":[', b"]}"
 
 
-class Asked(NamedTuple):
-    """What a request asks for, understood. `body` is the JSON object as it came."""
-
-    query: str
-    memory_types: list[str]
-    time_hint: str
-    max_results: int
-    body: dict[str, Any]
+Asked = tuple[str, list[str], str, int, dict[str, Any]]
+"""What a request asks for, understood: query, memory types, time hint, max results, and the whole object. No
+named tuple: there is one for each call, and a plain one is made in a fifth of the time."""
 
 
 class Provider:
@@ -90,23 +85,23 @@ class Provider:
         """Answer a request, and write the call to the journal before the answer is sent."""
         received_at, start = time.time(), time.perf_counter()
         asked = self._asked(request)
-        if type(asked) is not Asked:
-            reply: Reply = asked  # type: ignore[assignment]  # mypy does not narrow by `type`
-        elif not self.playbook:
-            reply = self._found(asked)
-        elif (play := self.playbook.next(request, asked.body)) is not None:
+        if isinstance(asked, Reply):
+            reply = asked
+        elif self.playbook.active and (play := self.playbook.next(request, asked[-1])) is not None:
             return self._played(play, request, asked, received_at, start)
         else:
             reply = self._found(asked)
-        self.journal.add(request, reply, received_at, time.perf_counter() - start, "", self.timeout_ms)
+        self.journal.add(request, reply, received_at, time.perf_counter() - start, self.timeout_ms)
         return reply
 
     def _asked(self, request: Request) -> Asked | Reply:
         """Return what a request asks for, or why that will not be answered."""
-        if request.target != self.path and not request.path.endswith(self.path):
-            return Reply.error(404, "not_found", f"nothing is here; the path of the provider is {self.path}")
-        if request.target.startswith(MOVED):
-            return self._moved(request)
+        if request.target != self.path:
+            if not request.path.endswith(self.path):
+                message = f"nothing is here; the path of the provider is {self.path}"
+                return Reply.error(404, "not_found", message)
+            if request.target.startswith(MOVED):
+                return self._moved(request)
         if request.method != "POST":
             message = f"a retrieval is a POST, not a {request.method}"
             return Reply.error(405, "method_not_allowed", message, (("Allow", "POST"),))
@@ -119,12 +114,11 @@ class Provider:
 
     def _found(self, asked: Asked) -> Reply:
         """Return the honest answer."""
+        query, types, time_hint, max_results, _ = asked
         # no more memories can fit than bytes, however many are asked for
-        most = min(asked.max_results, self.max_response_bytes)
+        most = min(max_results, self.max_response_bytes)
         memories = self.memories
-        found = memories.find(
-            asked.query, memory_types=asked.memory_types, time_hint=asked.time_hint, max_results=most
-        )
+        found = memories.find(query, memory_types=types, time_hint=time_hint, max_results=most)
         encoded = memories.encoded
         text = _START + b",".join([encoded[n] for n in found]) + _END
         if len(text) > self.max_response_bytes:
@@ -145,8 +139,8 @@ class Provider:
         stage = Stage(
             request=request,
             answer=lambda: self._found(asked),
-            memory_types=asked.memory_types,
-            max_results=asked.max_results,
+            memory_types=asked[1],
+            max_results=asked[3],
             timeout_s=self.timeout_ms / 1000,
             max_response_bytes=self.max_response_bytes,
             path=self.path,
@@ -157,7 +151,7 @@ class Provider:
             duration_s = time.perf_counter() - start
             journal = self.journal
             fails = bool(play.scenario.outcomes) and "ok" not in play.scenario.outcomes
-            call = journal.add(request, reply, received_at, duration_s, play.spec, self.timeout_ms, fails)
+            call = journal.add(request, reply, received_at, duration_s, self.timeout_ms, play.spec, fails)
             if reply.delivery == AT_ONCE:
                 return reply
             return reply._replace(on_sent=lambda sent: journal.end(call, sent))
@@ -174,7 +168,7 @@ class Provider:
 
 
 _NO_TYPES: list[str] = []
-_ANYTHING = Asked("", _NO_TYPES, "", DEFAULT_MAX_RESULTS, {})
+_ANYTHING: Asked = ("", _NO_TYPES, "", DEFAULT_MAX_RESULTS, {})
 
 
 def _same(sent: str | None, configured: str) -> bool:
@@ -209,7 +203,7 @@ def _understood(asked: object) -> Asked:
         or type(get("reason", "")) is not str
     ):  # fmt: skip
         raise ValueError("a field breaks its rule")
-    return Asked(query, types, time_hint, max_results, asked)
+    return query, types, time_hint, max_results, asked
 
 
 def _refused(body: bytes) -> Reply:

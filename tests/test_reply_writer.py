@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memmock.http import Delivery, Reply, Request
@@ -64,6 +64,7 @@ def test_framing_tells_the_end_of_the_body(reply, expected, end):
     assert (wire(reply), ending(reply)) == (expected, end)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=5000), st.integers(1, 6000))
 def test_chunks_of_any_size_are_the_body(body, size):
     head, _, chunks = wire(Reply(body=body).chunked(size)).partition(b"\r\n\r\n")
@@ -71,6 +72,7 @@ def test_chunks_of_any_size_are_the_body(body, size):
     assert unchunked(chunks) == body
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=300), st.integers(1, 400))
 def test_chunks_are_as_large_as_asked_for(body, size):
     _, _, chunks = wire(Reply(body=body).chunked(size)).partition(b"\r\n\r\n")
@@ -228,6 +230,7 @@ FRAMED = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(
     st.binary(max_size=200),
     FRAMED,
@@ -240,6 +243,7 @@ def test_bytes_do_not_depend_on_the_slicing(body, framed, size, every_s, part):
     assert wire(reply.dripped(size, every_s, part=part)) == wire(reply)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), FRAMED, st.integers(1, 300), st.sampled_from(["body", "head", "all"]))
 def test_no_slice_is_empty_and_no_two_pauses_meet(body, framed, size, part):
     sent = steps(framed(Reply(body=body)).dripped(size, 0.5, part=part))
@@ -256,6 +260,7 @@ def test_cut_head_sends_so_many_bytes_of_the_head_and_nothing_after_them(after):
     assert ending(ABC.cut_head(after)) == "close"
 
 
+@settings(deadline=None)
 @given(st.integers(0, 40), st.integers(1, 5))
 def test_cut_body_counts_the_framing(after, size):
     whole = wire(Reply(body=b"abcdef").chunked(size))
@@ -362,3 +367,15 @@ def test_bytes_have_a_head_and_a_body_to_slice_and_cut():
     assert wire(reply.cut(1)) == head + b"a"
     assert wire(reply.cut_head(4)) == b"HTTP"
     assert wire(reply.after(100)) == b"HTTP/1.1 100 Continue\r\n\r\n" + head + b"abc"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\nabc", b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc"),
+        (b"garbage", b"garbage"),
+    ],
+)
+def test_bytes_of_a_reply_tell_a_client_when_its_connection_is_not_kept(data, expected):
+    assert wire(Reply.raw(data, ending="keep"), keep_alive=False) == expected
+    assert wire(Reply.raw(data, ending="close"), keep_alive=False) == data

@@ -53,8 +53,8 @@ def command(names: tuple[str, ...], family: str | None, verify: bool, timeout_ms
     elif names:
         click.echo("\n\n".join(_page(scenario) for scenario in chosen))
     else:
-        for name, members in itertools.groupby(chosen, lambda scenario: scenario.family):
-            click.echo(f"{name}\n" + "\n".join(_line(scenario) for scenario in members) + "\n")
+        groups = itertools.groupby(chosen, lambda scenario: scenario.family)
+        click.echo("\n\n".join("\n".join([name, *map(_line, group)]) for name, group in groups))
 
 
 def _line(scenario: Scenario) -> str:

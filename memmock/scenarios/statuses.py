@@ -76,9 +76,9 @@ def bad_gateway(stage: Stage) -> Reply:
 
 
 @shelf("http_error", aliases=("503",), status=503)
-def unavailable(stage: Stage) -> Reply:
-    """503: the provider is down for a while."""
-    return Reply.error(503, "unavailable", "down for maintenance", (("Retry-After", "120"),))
+def unavailable(stage: Stage, *, retry_after: int = 1) -> Reply:
+    """503: the provider is down for a while, with a Retry-After in seconds."""
+    return Reply.error(503, "unavailable", "down for maintenance", (("Retry-After", str(retry_after)),))
 
 
 @shelf("http_error", aliases=("504",), status=504)

@@ -43,12 +43,19 @@ def drip(stage: Stage, *, factor: float = 2.0) -> Reply:
     """Every read is quick, but the whole body takes `factor` times `timeout_ms`."""
     reply = stage.answer()
     reply = reply._replace(body=reply.body.ljust(_SLICES))
-    return reply.dripped(math.ceil(len(reply.body) / _SLICES), factor * stage.timeout_s / _SLICES)
+    return reply.dripped(*_spread(len(reply.body), factor * stage.timeout_s))
 
 
 @shelf("timeout", late=True)
 def slow_headers(stage: Stage, *, factor: float = 2.0) -> Reply:
     """The headers come a few bytes at a time, and take `factor` times `timeout_ms`."""
     reply = stage.answer()
-    about = 64 + sum(len(name) + len(value) + 4 for name, value in reply.headers)
-    return reply.dripped(math.ceil(about / _SLICES), factor * stage.timeout_s / _SLICES * 1.3, part="head")
+    lines = [("HTTP/1.1", "200 OK"), ("Content-Length", str(len(reply.body))), *reply.headers]
+    size = sum(len(name) + len(value) + 4 for name, value in lines)
+    return reply.dripped(*_spread(size, factor * stage.timeout_s), part="head")
+
+
+def _spread(size: int, total_s: float) -> tuple[int, float]:
+    """Return how large the slices are, and how far apart, when `size` bytes take so long."""
+    slice_bytes = math.ceil(size / _SLICES)
+    return slice_bytes, total_s / math.ceil(size / slice_bytes)
