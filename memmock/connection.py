@@ -53,6 +53,8 @@ class Head(NamedTuple):
     body_bytes: int
 
 
+MAX_AT_ONCE = 4 * 1024
+"""How many bytes of a client that sends without a pause are looked at before the others have their turn."""
 MAX_HEADS = 256
 MAX_HEAD_BYTES = 4096
 """How many heads are remembered, and how large they may be. A client sends the same few again and again:
@@ -134,6 +136,9 @@ class Connection(asyncio.Protocol):
         self._fed = 0
         self._completed = False  # a request became complete with the last bytes that came
         self._whole: bytes | None = None  # the last bytes that came, if a request began with them
+        self._unparsed = memoryview(b"")  # what came, and is not looked at yet: the others have their turn
+        self._turn_owed = False  # it goes on when the others have had theirs
+        self._progress = False  # the last bytes that came held some of a body
         self._offered: bytes | None = None  # the request line of a request that offers another protocol
         self._welcomed = False  # its body was looked at before it came
         self._continue_owed = False  # the client waits for a 100 that is not its turn yet
@@ -162,6 +167,7 @@ class Connection(asyncio.Protocol):
         """Give up what is not answered yet."""
         self._hub.connections.discard(self)
         self._deaf = True
+        self._unparsed = memoryview(b"")
         self._waiting.clear()
         if self._answering is not None:
             self._answering.cancel()
@@ -186,11 +192,39 @@ class Connection(asyncio.Protocol):
                 self._take(request, head.keep_alive)
                 return
         self._whole = None if self._receiving else data
-        self._completed = False
-        while data and not self._deaf:
-            data = self._parse(data)
+        self._unparsed = memoryview(data)  # to cut it costs no copy
+        self._parse_on()
 
-    def _parse(self, data: bytes) -> bytes:
+    def _parse_on(self) -> None:
+        """Parse what came, in pieces: the other clients have their turn behind each that held a request."""
+        while self._unparsed and not self._deaf:
+            more = len(self._unparsed) > MAX_AT_ONCE
+            data, self._unparsed = self._unparsed[:MAX_AT_ONCE], self._unparsed[MAX_AT_ONCE:]
+            self._completed = self._progress = False
+            if rest := self._parse(data):
+                self._unparsed = memoryview(b"".join((rest, self._unparsed)))
+            if self._turn_owed:  # it came to be, from `_regulate`
+                return
+            if more and self._completed:
+                self._yield_turn()
+                return
+        self._unparsed = memoryview(b"")
+
+    def _yield_turn(self) -> None:
+        self._turn_owed = True
+        self._transport.pause_reading()
+        self._loop.call_soon(self._have_turn)
+
+    def _have_turn(self) -> None:
+        if self._transport.is_closing():
+            return
+        self._turn_owed = False
+        if self._blocked or len(self._waiting) >= MAX_WAITING:
+            return  # `_regulate` goes on
+        self._parse_on()
+        self._regulate()
+
+    def _parse(self, data: memoryview) -> bytes | memoryview:
         """Parse, and return what is still to be parsed, by a new parser."""
         self._long = self._fed + len(data) > self._limits.head_bytes
         try:
@@ -219,9 +253,14 @@ class Connection(asyncio.Protocol):
                 self._fed += came
             if self._fed > self._limits.head_bytes:
                 self._refuse_head()
-        elif not self._welcomed:
+            return
+        if not self._welcomed:
             self._welcomed = True
             self._welcome_body({name.lower(): value.lower() for name, value in self._headers})
+        if not self._progress:  # a chunk's size or extension, or a trailer
+            self._fed += came
+            if self._fed > self._limits.head_bytes:
+                self._refuse_head()
 
     def _welcome_body(self, headers: dict[bytes, bytes]) -> None:
         """Refuse a body that is too large before it comes, and let a client that asks send its body."""
@@ -237,7 +276,7 @@ class Connection(asyncio.Protocol):
         else:
             self._continue_owed = True
 
-    def _declined(self, rest: bytes) -> bytes:
+    def _declined(self, rest: memoryview) -> bytes | memoryview:
         """Decline the protocol that a client offers, by going on in HTTP/1.1; return what to parse.
 
         The parser takes an offer for accepted, and what follows for that protocol. So the head is parsed
@@ -298,14 +337,35 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Refuse a head that is too large."""
         self._in_head = False
+        self._fed = 0
+        self._progress = True
+        self._check_framing()
         if self._long:  # what came is longer than a head may be; how long is the head?
             size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers)
             if size > self._limits.head_bytes:
                 self._refuse_head()
                 raise _Stop
 
+    def _check_framing(self) -> None:
+        """Refuse a body whose end another server might see elsewhere."""
+        fields = [(name.lower(), value) for name, value in self._headers]
+        codings = [value.strip().lower() for name, value in fields if name == b"transfer-encoding"]
+        if self._parser.get_method() == b"CONNECT" and (
+            codings or any(n == b"content-length" for n, _ in fields)
+        ):
+            self._refuse(400, "bad_request", "a CONNECT has no body")
+        elif codings and self._parser.get_http_version() == "1.0":
+            self._refuse(400, "bad_request", "HTTP/1.0 has no Transfer-Encoding")
+        elif codings and codings != [b"chunked"]:
+            self._refuse(501, "not_implemented", "the only Transfer-Encoding that is understood is chunked")
+        else:
+            return
+        raise _Stop
+
     def on_body(self, data: bytes) -> None:
         """Take a piece of the body."""
+        self._fed = 0
+        self._progress = True
         self._body_size += len(data)
         if self._body_size > self._limits.body_bytes:
             self._refuse_body()
@@ -458,8 +518,10 @@ class Connection(asyncio.Protocol):
 
     def _regulate(self) -> None:
         """Read on only when what was read is being answered."""
-        if self._blocked or len(self._waiting) >= MAX_WAITING:
+        if self._blocked or self._turn_owed or len(self._waiting) >= MAX_WAITING:
             self._transport.pause_reading()
+        elif self._unparsed and not self._deaf:
+            self._yield_turn()
         else:
             self._transport.resume_reading()
 

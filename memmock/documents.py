@@ -169,7 +169,9 @@ def _located(path: Path, mistake: Mistake, node: Any) -> _Wrong:
     where = str(path)
     if node is not None:
         for step in mistake.steps:
-            node = _child(node, step)
+            if (child := _child(node, step)) is None:  # missing: take the line of what it should be in
+                break
+            node = child
         where += f":{node.start_mark.line + 1}"
     return _Wrong(f"{where}: {dotted(mistake.steps).removeprefix('.') or 'the file'} {mistake.says}")
 
@@ -177,7 +179,7 @@ def _located(path: Path, mistake: Mistake, node: Any) -> _Wrong:
 def _child(node: Any, step: str | int) -> Any:
     if isinstance(step, int):
         return node.value[step]
-    return next(value for key, value in node.value if key.value == step)
+    return next((value for key, value in node.value if key.value == step), None)
 
 
 def dotted(steps: Sequence[str | int]) -> str:

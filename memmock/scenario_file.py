@@ -11,7 +11,6 @@ scenarios:
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -129,7 +128,7 @@ def _body(value: Any, steps: Steps, name: str) -> tuple[bytes, str]:
     if name.endswith("base64"):
         try:
             return base64.b64decode(_text(value, steps), validate=True), "application/octet-stream"
-        except binascii.Error:
+        except ValueError:
             raise Mistake(steps, "is not base64") from None
     if isinstance(value, bytes):  # !!binary
         return value, "application/octet-stream"

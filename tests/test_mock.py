@@ -570,6 +570,20 @@ def test_function_that_returns_no_reply_is_raised_at_the_end(server):
             assert wire.answer().status == 500
 
 
+def test_function_that_raised_in_a_failed_test_does_not_fail_the_next(server):
+    def broken(request):
+        raise LookupError("the reason")
+
+    with pytest.raises(MemmockFailure), server.fresh() as mock:  # noqa: PT012
+        mock.use(broken)
+        with Wire(port_of(server)) as wire:
+            send(wire, mock)
+            assert wire.answer().status == 500
+        mock.assert_called(query="b")
+    with server.fresh():
+        pass
+
+
 def test_redirect_elsewhere_leads_to_the_same_mock_at_another_port():
     message = "call 2 followed a redirect and sent the authorization there"
     with (  # noqa: PT031

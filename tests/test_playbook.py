@@ -586,13 +586,14 @@ def test_rules_are_told_as_data(book, clock):
     rules = json.loads(json.dumps([rule.to_json() for rule in book.rules]))
     steps = [rule.pop("steps") for rule in rules]
     assert rules == [
-        {"use": "gbk*4", "when": "a function", "for_s": 2.0},
+        {"use": "gbk", "when": "a function", "for_s": 2.0},
         {"use": "nan", "when": {"query": "暗号"}},
         {"plan": "html"},
         {"plan": "server-error*2, success"},
         {"chaos": "empty=0.25, null=0.5", "seed": 7},
         {"use": "late(factor=2.0)"},
     ]
+    assert steps[0] == [{"play": "gbk", "times": 4, "played": 0}]
     assert steps[1] == [{"play": "nan", "times": None, "played": 1}]
     assert steps[3] == [
         {"play": "server-error", "times": 2, "played": 0},
