@@ -359,7 +359,7 @@ def plugin(run: Run) -> Iterator[Row]:
 
 
 def start_and_stop_ms() -> float:
-    from memmock.mock import MockServer
+    from memmock.mock_server import MockServer
 
     start = time.perf_counter()
     server = MockServer()

@@ -11,11 +11,11 @@ INTRODUCTION = """\
 
 <!-- Made by docs/make_scenarios.py from memmock/scenarios/. Do not edit. -->
 
-Everything that the mock can do to a client, by name. *Shows* is what a good consumer makes of it: `ok`, or the
-code of the error that the model is given; where the contract leaves it open, there are two. How to play
+Everything that the mock can do to a client, by name. *Shows* is what a good consumer makes of it: `ok`, or
+the code of the error that the model is given; where the contract leaves it open, there are two. How to play
 scenarios in tests, on the command line and from other languages is in [faults](faults.md).
 
-Limits are relative: `timeout_ms` and `max_response_bytes` are settings of the mock, and a scenario goes by them.
+Limits are relative: `timeout_ms` and `max_response_bytes` are settings of the mock, and scenarios go by them.
 A second name is another way to say the same, so `503` is `unavailable`.
 
 `memmock scenarios --verify` plays each of them to a raw socket and compares what arrives, byte by byte, with
@@ -38,7 +38,9 @@ def page() -> str:
     parts = [INTRODUCTION]
     for name in FAMILIES:
         rows = [_row(scenario) for scenario in family(name)]
-        parts.append("\n".join([f"## {TITLES[name]}\n", "| scenario | shows | |", "|---|---|---|", *rows, ""]))
+        parts.append(
+            "\n".join([f"## {TITLES[name]}\n", "| scenario | shows | |", "|---|---|---|", *rows, ""])
+        )
     parts.append(f"{NOT_ON_HTTPSERVER} Not on pytest-httpserver, which refuses it by name.\n")
     return "\n".join(parts)
 

@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from memmock.consumer import Consumer, retrieve, retrieve_sync
     from memmock.contract import Memory, MemoryType, Retrieval, RetrievalConfig
     from memmock.errors import MemmockError, MemmockFailure
-    from memmock.http import Delivery, Handler, Reply, Request
+    from memmock.http import Delivery, Handler, Reply, Request, Sent
     from memmock.journal import Call
     from memmock.memories import Memories
-    from memmock.mock import MemmockWarning, Mock, MockServer, MockSettings
+    from memmock.mock import MemmockWarning, Mock, MockSettings
+    from memmock.mock_server import MockServer
+    from memmock.playbook import Playbook
     from memmock.provider import Provider
     from memmock.rules import RULES, Violation, reply_violations, request_violations
+    from memmock.scenarios import CATALOGUE, Scenario
     from memmock.server import Server
     from memmock.tool_result import ToolError, ToolResult
 
@@ -27,22 +30,26 @@ _HOMES = {
     "consumer": ("Consumer", "retrieve", "retrieve_sync"),
     "contract": ("Memory", "MemoryType", "Retrieval", "RetrievalConfig"),
     "errors": ("MemmockError", "MemmockFailure"),
-    "http": ("Delivery", "Handler", "Reply", "Request"),
+    "http": ("Delivery", "Handler", "Reply", "Request", "Sent"),
     "journal": ("Call",),
     "memories": ("Memories",),
-    "mock": ("MemmockWarning", "Mock", "MockServer", "MockSettings"),
+    "mock": ("MemmockWarning", "Mock", "MockSettings"),
+    "mock_server": ("MockServer",),
+    "playbook": ("Playbook",),
     "provider": ("Provider",),
     "rules": ("RULES", "Violation", "reply_violations", "request_violations"),
+    "scenarios": ("CATALOGUE", "Scenario"),
     "server": ("Server",),
     "tool_result": ("ToolError", "ToolResult"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [  # noqa: RUF022  # spelled out for type checkers, by home
-    "Call", "Consumer", "Delivery", "Handler", "MemmockError", "MemmockFailure", "MemmockWarning", "Memories",
-    "Memory", "MemoryType", "Mock", "MockServer", "MockSettings", "Provider", "RULES", "Reply", "Request",
-    "Retrieval", "RetrievalConfig", "Server", "ToolError", "ToolResult", "Violation", "__version__",
-    "reply_violations", "request_violations", "retrieve", "retrieve_sync",
+    "CATALOGUE", "Call", "Consumer", "Delivery", "Handler", "MemmockError", "MemmockFailure",
+    "MemmockWarning", "Memories", "Memory", "MemoryType", "Mock", "MockServer", "MockSettings",
+    "Playbook", "Provider", "RULES", "Reply", "Request", "Retrieval", "RetrievalConfig", "Scenario",
+    "Sent", "Server", "ToolError", "ToolResult", "Violation", "__version__", "reply_violations",
+    "request_violations", "retrieve", "retrieve_sync",
 ]  # fmt: skip
 
 

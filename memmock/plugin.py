@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import pytest_httpserver
 
     from memmock.consumer import Consumer
-    from memmock.mock import Mock, MockServer, MockSettings
+    from memmock.mock import Mock, MockSettings
+    from memmock.mock_server import MockServer
     from memmock.scenarios import Scenario
 
 
@@ -61,7 +62,7 @@ def memmock_settings() -> MockSettings:
 @pytest.fixture(scope="session")
 def memmock_server(memmock_settings: MockSettings) -> Iterator[MockServer]:
     """The server behind `memmock`, started once; `with memmock_server.fresh() as memmock:` suits `@given`."""
-    from memmock.mock import MockServer
+    from memmock.mock_server import MockServer
 
     with _failing_plainly():
         server = MockServer(memmock_settings)

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 from memmock.errors import MemmockError, MemmockFailure
 from memmock.http import AT_ONCE, JSON_TYPE
 from memmock.journal import Call
-from memmock.mock import Mock, MockServer, MockSettings
+from memmock.mock import Mock, MockSettings
+from memmock.mock_server import MockServer
 from memmock.probe import Probe, Seen, SeenReply, replies_in, status_in
 from memmock.reply_reader import ReplyReader
 from memmock.reply_writer import encoded, scripted

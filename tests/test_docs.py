@@ -32,9 +32,11 @@ def test_setup_is_what_continuous_integration_does():
     assert tests in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_page_of_rules_is_up_to_date():
-    made = runpy.run_path(str(ROOT / "docs" / "make_rules.py"))["page"]()
-    assert (ROOT / "docs" / "rules.md").read_text(encoding="utf-8") == made, "run python docs/make_rules.py"
+@pytest.mark.parametrize("name", ["rules", "scenarios"])
+def test_page_that_is_made_is_up_to_date(name):
+    made = runpy.run_path(str(ROOT / "docs" / f"make_{name}.py"))["page"]()
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert page == made, f"run python docs/make_{name}.py"
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)

@@ -13,7 +13,8 @@ import memmock
 from memmock.contract import Memory
 from memmock.errors import MemmockError, MemmockFailure
 from memmock.http import JSON_TYPE, Reply, Request, Sent, encode_json
-from memmock.mock import MemmockWarning, Mock, MockServer, MockSettings
+from memmock.mock import MemmockWarning, Mock, MockSettings
+from memmock.mock_server import MockServer
 from tests.wire import Wire
 
 ENDPOINT = "http://mock/memory_retrieval"

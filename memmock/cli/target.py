@@ -82,7 +82,8 @@ def target(
     if endpoint is not None:
         yield configured(endpoint)
         return
-    from memmock.mock import MockServer, MockSettings
+    from memmock.mock import MockSettings
+    from memmock.mock_server import MockServer
 
     with MockServer(MockSettings(authorization=authorization)) as server:
         yield configured(server.endpoint)
