@@ -456,6 +456,9 @@ class Connection(asyncio.Protocol):
         script = scripted(reply, turn.request, turn.keep_alive)
         self._hub.flush()  # what was answered before goes first
         self._played = played = _Played()
+        if script.ending != "keep" or reply.delivery.endless:
+            self._hear_no_more()  # nothing else will be answered here: read on only to see the client leave
+            self._regulate()
         self._transport.set_write_buffer_limits(high=0)
         buffer_little(self._transport.get_extra_info("socket"))
         how: How | None = None
@@ -479,9 +482,8 @@ class Connection(asyncio.Protocol):
                 await self._taken()
         finally:
             self._played = None
-            if reply.on_sent is not None:
-                left: How = "stopped" if self._hub.stopped else "client closed"
-                reply.on_sent(Sent(how or left, played.sent_bytes, time.monotonic() - start))
+            left: How = "stopped" if self._hub.stopped else "client closed"
+            self._tell(reply, Sent(how or left, played.sent_bytes, time.monotonic() - start))
         self._answering = None
         if script.ending == "keep":
             self._transport.set_write_buffer_limits()
@@ -491,6 +493,13 @@ class Connection(asyncio.Protocol):
             self._reset()
         else:
             self._leave()
+
+    def _tell(self, reply: Reply, sent: Sent) -> None:
+        if reply.on_sent is not None:
+            try:
+                reply.on_sent(sent)
+            except Exception as error:  # the reply is sent: there is nobody to answer for it
+                self._hub.failed(error)
 
     async def _taken(self) -> None:
         """Wait until the client's system has what was sent: a reset throws the rest away."""
@@ -517,10 +526,12 @@ class Connection(asyncio.Protocol):
             self._write(_CONTINUE)
 
     def _regulate(self) -> None:
-        """Read on only when what was read is being answered."""
-        if self._blocked or self._turn_owed or len(self._waiting) >= MAX_WAITING:
+        """Read on only when what was read is being answered, or is thrown away."""
+        if self._deaf:
+            self._transport.resume_reading()
+        elif self._blocked or self._turn_owed or len(self._waiting) >= MAX_WAITING:
             self._transport.pause_reading()
-        elif self._unparsed and not self._deaf:
+        elif self._unparsed:
             self._yield_turn()
         else:
             self._transport.resume_reading()

@@ -198,11 +198,11 @@ class Reply(NamedTuple):
 
     def cut(self, after: int) -> Reply:
         """Send only so many bytes of the body, and close the connection unless another ending is chosen."""
-        return self._cut(cut_body=after)
+        return self._cut(cut_body=_not_negative("after", after))
 
     def cut_head(self, after: int) -> Reply:
         """Send only so many bytes of the head, and close the connection unless another ending is chosen."""
-        return self._cut(cut_head=after)
+        return self._cut(cut_head=_not_negative("after", after))
 
     def endless(self) -> Reply:
         """Send the body again and again, until the client leaves; it needs no end, so it is given no length.
@@ -235,6 +235,12 @@ class Reply(NamedTuple):
 def _positive(name: str, value: int) -> int:
     if value < 1:
         raise ValueError(f"{name} must be at least 1 byte, not {value}")
+    return value
+
+
+def _not_negative(name: str, value: int) -> int:
+    if value < 0:
+        raise ValueError(f"{name} must be at least 0 bytes, not {value}")
     return value
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import textwrap
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
+from types import TracebackType
 from typing import Any
 
 from memmock.contract import (
@@ -139,7 +139,7 @@ class Mock:
 
     def _remember(self, make: Callable[[], Memories]) -> None:
         __tracebackhide__ = True
-        with _shortly():
+        with _Shortly():
             self.provider.memories = make()
 
     def use(
@@ -168,7 +168,7 @@ class Mock:
             MemmockError: there is no such scenario or parameter, or this server cannot play it.
         """
         __tracebackhide__ = True
-        with _shortly():
+        with _Shortly():
             self.provider.playbook.use(what, times=times, when=when, for_s=for_s, parameters=parameters)
 
     def plan(self, plan: str, *, must_finish: bool = True) -> None:
@@ -182,7 +182,7 @@ class Mock:
             MemmockError: the plan cannot be read, or not be played.
         """
         __tracebackhide__ = True
-        with _shortly():
+        with _Shortly():
             self.provider.playbook.plan(plan, must_finish=must_finish)
 
     def chaos(self, chances: str, *, seed: int) -> None:
@@ -192,7 +192,7 @@ class Mock:
             MemmockError: the chances cannot be read, or a scenario cannot be played.
         """
         __tracebackhide__ = True
-        with _shortly():
+        with _Shortly():
             self.provider.playbook.chaos(chances, seed)
 
     def _play_own(self) -> None:
@@ -320,9 +320,10 @@ class Mock:
         if call.request.target.startswith(MOVED):
             leak = " and sent the authorization there" if call.request.header("Authorization") else ""
             return f"call {call.number} followed a redirect{leak}; a consumer does not follow redirects"
-        if call.played and call.sent is not None and call.elapsed_s * 1000 > call.timeout_ms + _GRACE_MS:
+        stayed_ms = 0.0 if call.sent is None else (call.sent.elapsed_s - call.reply.delivery.end_s) * 1000
+        if call.played and stayed_ms > call.timeout_ms + _GRACE_MS:
             return (
-                f"call {call.number}, {call.played}: the client stayed for {call.elapsed_s * 1000:,.0f} ms, "
+                f"call {call.number}, {call.played}: the client stayed for {stayed_ms:,.0f} ms, "
                 f"but timeout_ms is {call.timeout_ms:,}; it bounds the whole exchange, not each read"
             )
         if call.reply.status in (401, 404) and not call.played:
@@ -423,11 +424,14 @@ def _line(call: Call) -> str:
     return f"{line} ({call.played}: {call.ending})" if call.played else line
 
 
-@contextmanager
-def _shortly() -> Iterator[None]:
-    """Let an error out without how it was found out, which is of no interest to a test."""
-    __tracebackhide__ = True
-    try:
-        yield
-    except MemmockError as error:
-        raise error.with_traceback(None) from None
+class _Shortly:
+    """Lets an error out without how it was found out, which is of no interest to a test."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        __tracebackhide__ = True
+        if isinstance(error, MemmockError):
+            raise type(error)(*error.args) from None

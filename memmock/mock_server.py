@@ -74,6 +74,7 @@ class MockServer:
         mock._connected = lambda: self._server.connected - before
         mock.provider.elsewhere = self._elsewhere.url
         mock.provider.playbook.changed = self._server.look
+        self._server.forget()  # what went wrong for nobody, or in a test that had failed already
         self._current = mock.provider
         try:
             yield mock

@@ -62,9 +62,7 @@ class Rule:
 
     @property
     def step(self) -> Step | None:
-        """The step whose turn it is; None when there is none left or it is drawn."""
-        if self.odds:
-            return None
+        """The step whose turn it is; None when there is none left."""
         return next((step for step in self.steps if not step.over), None)
 
     @property
@@ -85,7 +83,7 @@ class Rule:
 
     def __str__(self) -> str:
         if self.odds:
-            odds = [f"{step.play.spec}={odds:g}" for step, odds in zip(self.steps, self.odds, strict=True)]
+            odds = [f"{step.play.spec}={odds}" for step, odds in zip(self.steps, self.odds, strict=True)]
             return ", ".join(odds)
         return ", ".join(
             f"{step.play.spec}*{step.times}" if step.times not in (None, 1) else step.play.spec
@@ -234,14 +232,15 @@ class Playbook:
 
     def next(self, request: Request, retrieval: Mapping[str, Any]) -> Play | None:
         """Return what is to be played to a call, and count it; None for the honest answer."""
-        with self._lock:
-            self._drop_old()
-            for rule in reversed(self._rules):
-                if rule.when is None or _matches(rule.when, request, retrieval):
-                    step = rule.drawn() if rule.odds else rule.step
-                    if step is not None:
-                        step.played += 1
-                        return step.play
+        for rule in self.rules:
+            # a function may take its time, or change the rules: it is asked without the lock
+            if rule.when is not None and not _matches(rule.when, request, retrieval):
+                continue
+            with self._lock:
+                step = None if rule.over else rule.drawn() if rule.odds else rule.step
+                if step is not None:
+                    step.played += 1
+                    return step.play
         return None
 
     def refuses(self) -> bool:

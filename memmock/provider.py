@@ -22,7 +22,7 @@ from memmock.contract import (
     MEMORY_TYPES,
 )
 from memmock.errors import MemmockError
-from memmock.http import AT_ONCE, JSON_TYPE, Reply, Request
+from memmock.http import AT_ONCE, JSON_TYPE, Delivery, Reply, Request, Sent
 from memmock.journal import Journal
 from memmock.memories import Memories
 from memmock.playbook import Play, Playbook
@@ -154,19 +154,44 @@ class Provider:
             call = journal.add(request, reply, received_at, duration_s, self.timeout_ms, play.spec, fails)
             if reply.delivery == AT_ONCE:
                 return reply
-            return reply._replace(on_sent=lambda sent: journal.end(call, sent))
+
+            def told(sent: Sent) -> None:
+                journal.end(call, sent)
+                if reply.on_sent is not None:
+                    reply.on_sent(sent)
+
+            return reply._replace(on_sent=told)
+
+        def checked(reply: Any) -> Reply:
+            if not isinstance(reply, Reply):
+                raise MemmockError(f"{play.spec} returned {reply!r}, not a Reply")
+            return noted(reply)
+
+        def failed(error: BaseException) -> None:
+            reply = Reply.error(500, "internal_error", f"{play.spec} raised {type(error).__name__}")
+            if isinstance(error, Exception):
+                noted(reply)
+            else:  # the client left before there was a reply, and the server gave up
+                reply = noted(reply._replace(status=0, delivery=_NEVER))
+                if reply.on_sent is not None:
+                    reply.on_sent(Sent("client closed", 0, time.perf_counter() - start))
 
         async def later(reply: Awaitable[Reply]) -> Reply:
-            return noted(await reply)
+            try:
+                return checked(await reply)
+            except BaseException as error:
+                failed(error)
+                raise
 
-        reply = play.reply(stage)
-        if isinstance(reply, Reply):
-            return noted(reply)
-        if isinstance(reply, Awaitable):
-            return later(reply)
-        raise MemmockError(f"{play.spec} returned {reply!r}, not a Reply")
+        try:
+            reply = play.reply(stage)
+            return later(reply) if isinstance(reply, Awaitable) else checked(reply)
+        except Exception as error:
+            failed(error)
+            raise
 
 
+_NEVER = Delivery(cut_head=0)
 _NO_TYPES: list[str] = []
 _ANYTHING: Asked = ("", _NO_TYPES, "", DEFAULT_MAX_RESULTS, {})
 

@@ -51,10 +51,10 @@ def scripted(reply: Reply, request: Request, keep_alive: bool) -> Script:
     delivery = reply.delivery
     if delivery.wire is not None:
         head, mark, body = delivery.wire.partition(b"\r\n\r\n")
-        head += mark
+        head, body = (head + mark, body) if mark else (b"", head)
         if mark and delivery.ending == "keep" and not keep_alive:
             head = head[:-2] + b"Connection: close\r\n\r\n"
-        parts = iter((body,))
+        parts = itertools.repeat(body) if delivery.endless and body else iter((body,))
     else:
         head, parts, keep_alive = _framed(reply, request, keep_alive)
     interim = b"".join(_head(*first, True, False)[0] + b"\r\n" for first in delivery.interim)
@@ -82,8 +82,7 @@ def _framed(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, It
     body = reply.body if sent else b""
     bodies = itertools.repeat(body) if delivery.endless and body else iter((body,))
     if framing == "chunked" and sent:
-        size = SLICE_BYTES if delivery.endless else delivery.chunk_bytes
-        return head + b"\r\n", _chunks(bodies, max(1, size)), keep_alive
+        return head + b"\r\n", _chunks(bodies, delivery.chunk_bytes), keep_alive
     return head + b"\r\n", bodies, keep_alive
 
 
@@ -138,7 +137,7 @@ def _first(parts: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 def _sliced(parts: Iterator[bytes], size: int, pause_s: float) -> Iterator[bytes | float]:
     """Yield the same bytes in slices of `size`, the last one shorter, with a pause between two."""
-    rest = b""
+    rest = bytearray()
     sent = False
     for part in parts:
         rest += part
@@ -146,14 +145,14 @@ def _sliced(parts: Iterator[bytes], size: int, pause_s: float) -> Iterator[bytes
         while len(rest) - start >= size:
             if sent:
                 yield pause_s
-            yield rest[start : start + size]
+            yield bytes(rest[start : start + size])
             start += size
             sent = True
-        rest = rest[start:]
+        del rest[:start]
     if rest:
         if sent:
             yield pause_s
-        yield rest
+        yield bytes(rest)
 
 
 _BODILESS = frozenset({*range(100, 200), 204, 304})

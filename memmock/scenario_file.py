@@ -57,7 +57,7 @@ def _own_scenarios(value: Any) -> OwnScenarios:
             raise Mistake(
                 ("scenarios",), f"has {shown(name)} as a name; a name is text without space ( ) = , *"
             )
-        if name in taken:
+        if name.lower().replace("_", "-") in taken:
             raise Mistake(steps, "is a scenario of memmock's own; give yours another name")
         fields = _mapping(described, steps, _FIELDS)
         if "when" in fields:
@@ -98,8 +98,9 @@ def _made(fields: Mapping[str, Any], steps: Steps) -> Callable[[Stage], Reply]:
     """Return what makes the reply that the fields of a scenario describe."""
     status = _integer(fields.get("status", 200), (*steps, "status"), 100, 999)
     headers = _headers(fields.get("headers", {}), (*steps, "headers"))
-    delivery = _delivery(fields.get("delivery", {}), (*steps, "delivery"))
     given = [name for name in _BODIES if name in fields]
+    wire = any(name.startswith("wire") for name in given)  # most likely no HTTP: nothing can follow it
+    delivery = _delivery(fields.get("delivery", {}), (*steps, "delivery"), closes=wire)
     if len(given) > 1:
         raise Mistake((*steps, given[1]), f"cannot be there beside {given[0]}")
     if not given:  # the honest answer, delivered in another way
@@ -127,7 +128,8 @@ def _body(value: Any, steps: Steps, name: str) -> tuple[bytes, str]:
     """Return a body as bytes, and what it is."""
     if name.endswith("base64"):
         try:
-            return base64.b64decode(_text(value, steps), validate=True), "application/octet-stream"
+            text = "".join(_text(value, steps).split())
+            return base64.b64decode(text, validate=True), "application/octet-stream"
         except ValueError:
             raise Mistake(steps, "is not base64") from None
     if isinstance(value, bytes):  # !!binary
@@ -155,11 +157,11 @@ def _headers(value: Any, steps: Steps) -> Headers:
             text = _text(item, where)
             if re.search(r"[\r\n\0]", text):
                 raise Mistake(where, "holds a line break; for a broken head, write the reply out as `wire`")
-            headers.append((name, text.encode().decode("latin-1")))
+            headers.append((name, text.encode(errors="surrogatepass").decode("latin-1")))
     return tuple(headers)
 
 
-def _delivery(value: Any, steps: Steps) -> Delivery:
+def _delivery(value: Any, steps: Steps, *, closes: bool) -> Delivery:
     fields = _mapping(value, steps, _DELIVERY)
     changes: dict[str, Any] = {}
     for name, item in fields.items():
@@ -176,7 +178,7 @@ def _delivery(value: Any, steps: Steps) -> Delivery:
             changes[name] = _integer(item, place, 0 if name.startswith("cut") else 1, 1_000_000_000)
     if changes.get("endless"):
         changes.setdefault("framing", "close")
-    if {"cut_head", "cut_body"} & changes.keys() or changes.get("framing") == "close":
+    if closes or {"cut_head", "cut_body"} & changes.keys() or changes.get("framing") == "close":
         changes.setdefault("ending", "close")
     return Delivery()._replace(**changes)
 

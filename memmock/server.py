@@ -174,6 +174,10 @@ class Server:
             self._failures.clear()
             raise first
 
+    def forget(self) -> None:
+        """Forget the exceptions that the handler raised."""
+        self._failures.clear()
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -251,6 +255,7 @@ class Server:
                 self._held = await self._held_port()
             elif self._held is not None:
                 held, self._held = self._held, None
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 await self._listen(held)
 
     async def _held_port(self) -> socket.socket:
@@ -268,6 +273,8 @@ class Server:
                     raise
                 await asyncio.sleep(0.001)
             else:
+                # it could be had although connections are still open; nobody else may have it that way
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
                 return sock
 
     def _failed(self, error: BaseException) -> None:

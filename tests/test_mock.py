@@ -258,7 +258,8 @@ def test_what_cannot_be_played_is_an_error_without_its_inner_workings(mock, play
     with pytest.raises(MemmockError) as caught:
         play(mock)
     assert caught.value.__suppress_context__
-    assert {entry.path.name for entry in caught.traceback} == {"mock.py", "test_mock.py"}
+    files = {entry.path.name for entry in caught.traceback}
+    assert files.isdisjoint({"playbook.py", "plays.py", "scenario.py", "__init__.py"})
 
 
 def test_reset_forgets_what_was_to_be_played(mock):
