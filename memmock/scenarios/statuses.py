@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from memmock.errors import MemmockError
 from memmock.http import Reply
 from memmock.scenarios.scenario import Shelf, Stage
@@ -119,34 +121,16 @@ def _redirect(status: int, location: str) -> Reply:
     return Reply.error(status, "moved", "the memories are elsewhere", (("Location", location),))
 
 
-@shelf("http_error", name="redirect-301", aliases=("301",), status=301)
-def moved_permanently(stage: Stage) -> Reply:
-    """301 to a place that would answer well; redirects are not followed."""
-    return _redirect(301, MOVED + stage.path)
+def _moved(status: int) -> Callable[[Stage], Reply]:
+    def redirect(stage: Stage) -> Reply:
+        return _redirect(status, MOVED + stage.path)
+
+    redirect.__doc__ = f"{status} to a place that would answer well; redirects are not followed."
+    return redirect
 
 
-@shelf("http_error", name="redirect-302", aliases=("302",), status=302)
-def found(stage: Stage) -> Reply:
-    """302 to a place that would answer well; redirects are not followed."""
-    return _redirect(302, MOVED + stage.path)
-
-
-@shelf("http_error", name="redirect-303", aliases=("303",), status=303)
-def see_other(stage: Stage) -> Reply:
-    """303 to a place that would answer a GET well; redirects are not followed."""
-    return _redirect(303, MOVED + stage.path)
-
-
-@shelf("http_error", name="redirect-307", aliases=("307",), status=307)
-def temporary_redirect(stage: Stage) -> Reply:
-    """307 to a place that would answer well; redirects are not followed."""
-    return _redirect(307, MOVED + stage.path)
-
-
-@shelf("http_error", name="redirect-308", aliases=("308",), status=308)
-def permanent_redirect(stage: Stage) -> Reply:
-    """308 to a place that would answer well; redirects are not followed."""
-    return _redirect(308, MOVED + stage.path)
+for _status in (301, 302, 303, 307, 308):
+    shelf("http_error", name=f"redirect-{_status}", aliases=(str(_status),), status=_status)(_moved(_status))
 
 
 @shelf("http_error", status=307, needs="a second port")
