@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-import socket
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -21,8 +20,9 @@ from typing import NamedTuple, cast
 import httptools
 
 from memmock.http import AT_ONCE, Handler, Headers, How, Reply, Request, Sent
+from memmock.player import Player, reset
 from memmock.reply_writer import encoded, scripted
-from memmock.sockets import HARD, LINGER_S, buffer_little, unsent
+from memmock.sockets import LINGER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,8 @@ class Connection(asyncio.Protocol):
         self._continue_owed = False  # the client waits for a 100 that is not its turn yet
         self._client = ""
         self._number = 0
-        self._played: _Played | None = None  # the delivery that is under way
+        self._player: Player | None = None  # plays the delivery that is under way
+        self._farewell: Callable[[], None] | None = None  # told when the connection is closed
         self._deaf = False  # what still comes in is thrown away
         self._blocked = False  # the client does not read what was sent
         self._deadline = self._loop.time() + hub.limits.idle_s
@@ -171,6 +172,8 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         if self._answering is not None:
             self._answering.cancel()
+        if self._farewell is not None:
+            self._farewell()
 
     def data_received(self, data: bytes) -> None:
         """Parse; the callbacks below do the rest."""
@@ -297,16 +300,16 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Answer no more while the client does not read, and wait for it as for an idle one."""
         self._blocked = True
-        if self._played is not None:
-            self._played.readable.clear()
+        if self._player is not None:
+            self._player.pause()
         self._deadline = self._loop.time() + self._limits.idle_s
         self._regulate()
 
     def resume_writing(self) -> None:
         """Go on answering."""
         self._blocked = False
-        if self._played is not None:
-            self._played.readable.set()
+        if self._player is not None:
+            self._player.resume()
             self._deadline = math.inf
         else:
             self._deadline = self._loop.time() + self._limits.idle_s
@@ -455,65 +458,42 @@ class Connection(asyncio.Protocol):
         """Do what a delivery says, step by step, and tell the reply how that ended."""
         script = scripted(reply, turn.request, turn.keep_alive)
         self._hub.flush()  # what was answered before goes first
-        self._played = played = _Played()
+        self._player = player = Player(self._transport)
         if script.ending != "keep" or reply.delivery.endless:
             self._hear_no_more()  # nothing else will be answered here: read on only to see the client leave
             self._regulate()
-        self._transport.set_write_buffer_limits(high=0)
-        buffer_little(self._transport.get_extra_info("socket"))
-        how: How | None = None
-        due = time.monotonic()
+
+        def tell(how: How) -> None:
+            if reply.on_sent is not None:
+                try:
+                    reply.on_sent(Sent(how, player.sent_bytes, time.monotonic() - start))
+                except Exception as error:  # the reply is sent: there is nobody to answer for it
+                    self._hub.failed(error)
+
         try:
-            for step in script.steps:
-                if isinstance(step, bytes):
-                    self._transport.write(step)
-                    await played.readable.wait()
-                    played.sent_bytes += len(step)
-                else:
-                    due = max(due + step, time.monotonic())
-                    await asyncio.sleep(0)  # however short the pause, the others get their turn
-                    while (rest := due - time.monotonic()) > 0:  # the loop rounds to milliseconds
-                        await asyncio.sleep(rest)
-            if script.ending == "hang":
-                await asyncio.Event().wait()  # until the client leaves or the server stops
-            cut = reply.delivery.cut
-            how = "reset" if script.ending == "reset" else "closed" if cut else "completed"
-            if script.ending == "reset":
-                await self._taken()
+            await player.play(script)
+        except asyncio.CancelledError:
+            tell("stopped" if self._hub.stopped else "client closed")
+            raise
         finally:
-            self._played = None
-            left: How = "stopped" if self._hub.stopped else "client closed"
-            self._tell(reply, Sent(how or left, played.sent_bytes, time.monotonic() - start))
+            self._player = None
         self._answering = None
+        how: How = "reset" if script.ending == "reset" else "closed" if reply.delivery.cut else "completed"
         if script.ending == "keep":
             self._transport.set_write_buffer_limits()
+            tell(how)
             self._idle()
             self._answer_waiting()
-        elif script.ending == "reset":
-            self._reset()
         else:
-            self._leave()
-
-    def _tell(self, reply: Reply, sent: Sent) -> None:
-        if reply.on_sent is not None:
-            try:
-                reply.on_sent(sent)
-            except Exception as error:  # the reply is sent: there is nobody to answer for it
-                self._hub.failed(error)
-
-    async def _taken(self) -> None:
-        """Wait until the client's system has what was sent: a reset throws the rest away."""
-        sock = self._transport.get_extra_info("socket")
-        deadline = self._loop.time() + LINGER_S
-        while unsent(sock) and self._loop.time() < deadline:
-            await asyncio.sleep(0.001)
+            self._farewell = lambda: tell(how)
+            if script.ending == "reset":
+                self._reset()
+            else:
+                self._leave()
 
     def _reset(self) -> None:
-        """Close so that the client sees a reset."""
         self._deaf = True
-        sock = self._transport.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, HARD)
-        self._transport.abort()
+        reset(self._transport)
 
     def _answer_waiting(self) -> None:
         while self._waiting and self._answering is None and not self._blocked:
@@ -617,15 +597,6 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         else:
             self._transport.close()
-
-
-class _Played:
-    """A delivery that is under way: what was sent of it, and whether the client takes more."""
-
-    def __init__(self) -> None:
-        self.sent_bytes = 0
-        self.readable = asyncio.Event()
-        self.readable.set()
 
 
 _VERSIONS = ("1.1", "1.0")

@@ -494,7 +494,7 @@ def test_stop_ends_a_delivery_and_tells_so(reply):
     told = Told(reply)
     with serving(told) as server, Wire(server.port) as wire:
         wire.post(b"")
-        until(lambda: any(connection._played for connection in server._hub.connections))
+        until(lambda: any(connection._player for connection in server._hub.connections))
         server.stop()
         assert told.sent().how == "stopped"
         with contextlib.suppress(ConnectionResetError):
@@ -519,7 +519,7 @@ def test_stop_is_quick_and_leaves_nothing_whatever_is_under_way():
     with contextlib.ExitStack() as stack:
         for kind in list(kinds) * 10:
             stack.enter_context(Wire(server.port)).post(kind)
-        until(lambda: sum(connection._played is not None for connection in server._hub.connections) == 60)
+        until(lambda: sum(connection._player is not None for connection in server._hub.connections) == 60)
         start = time.monotonic()
         server.stop()
         assert time.monotonic() - start < 1

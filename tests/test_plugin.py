@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from memmock.scenarios import CATALOGUE, family
+
 SUITE = Path(__file__).parent.parent / "fixtures" / "suite"
 
 # Each suite runs in a process of its own, so that what it leaves behind would be seen there.
@@ -24,26 +26,56 @@ def run(pytester, *options):
     return pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", *options)
 
 
+@pytest.fixture
+def bare(pytester, monkeypatch):
+    """Return what runs a suite with memmock and httpserver alone, which takes a fraction of the time."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeini("[pytest]\nfilterwarnings = error\n")
+    plugins = ("-p", "memmock.plugin", "-p", "pytest_httpserver.pytest_plugin", "-p", "no:cacheprovider")
+
+    def run(*options):
+        result = pytester.runpytest_subprocess(*plugins, *options)
+        text = result.stdout.str() + result.stderr.str()
+        assert "INTERNALERROR" not in text
+        assert "Traceback" not in text
+        assert "memmock/plugin.py" not in text
+        return result
+
+    return run
+
+
 def copy(pytester, *names):
     for name in ("clients.py", *names):
         pytester.path.joinpath(name).write_text((SUITE / name).read_text("utf-8"), "utf-8")
 
 
+def message(result, title):
+    """Return what is told of an error, below the line that has its title."""
+    lines = result.stdout.lines
+    (start,) = (n for n, line in enumerate(lines) if line.strip("_ ") == title and line.startswith("_"))
+    end = next(n for n, line in enumerate(lines[start + 1 :], start + 1) if line[:3] in ("___", "===", "---"))
+    return "\n".join(lines[start + 1 : end])
+
+
+FAULTS = len([*family("connection"), *family("statuses"), *family("bodies")]) - 2 + 4
+
+
 def test_sample_suite_passes(pytester):
-    copy(pytester, "test_clients.py")
-    run(pytester).assert_outcomes(passed=14)
+    copy(pytester, "test_clients.py", "test_faults.py")
+    run(pytester).assert_outcomes(passed=14 + FAULTS)
 
 
 def test_sample_suite_passes_in_random_order_on_several_workers(pytester):
-    copy(pytester, "test_clients.py")
-    pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "3").assert_outcomes(passed=14)
+    copy(pytester, "test_clients.py", "test_faults.py")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "3")
+    result.assert_outcomes(passed=14 + FAULTS)
 
 
 def test_broken_clients_fail_with_a_message_worth_reading(pytester):
     copy(pytester, "test_broken_client.py")
     result = run(pytester, "-W", "default::memmock.mock.MemmockWarning")
     text = result.stdout.str()
-    result.assert_outcomes(passed=5, failed=7, errors=4, warnings=2)
+    result.assert_outcomes(passed=7, failed=10, errors=5, warnings=3)
     assert "Traceback" not in text
 
     assert (
@@ -79,7 +111,15 @@ E         memory_types   expected ["preference"]   received ["profile"]"""
     assert "a retrieval has no field 'queri'; its fields are query, live_id, " in text
     assert "memories[0] has no summary" in text
     assert "there is no rule 'REQ999'; `memmock rules` lists them" in text
-    assert "@pytest.mark.memmock takes allow=[codes of rules], not " in text
+    assert (
+        "@pytest.mark.memmock takes scenario=name, plan=text and allow=[codes of rules], "
+        "not {'scenari': 'late'}"
+    ) in text
+    assert "HTTPError: 500 Server Error" in text
+    assert "___ test_client_that_trusts_the_answer[memories-null] ___" in text
+    assert "___ test_client_that_trusts_the_answer[memories-missing] ___" in text
+    assert '  "server-error, success" was played 1 of 2 times; next would be success\n' in text
+    assert "MemmockWarning: call 2 followed a redirect and sent the authorization there; " in text
     assert "REQ202 error at body /query: must be a string, not 7" in text
     assert "MemmockWarning: call 1: REQ203 warning at body /query: " in text
 
@@ -185,9 +225,363 @@ def test_session_leaves_no_thread_and_no_socket(pytester):
     result.stdout.fnmatch_lines(["left behind: []"])
 
 
-def test_marker_is_listed(pytester):
-    pytester.runpytest("--markers").stdout.fnmatch_lines(["@pytest.mark.memmock(allow=*"])
+# ---- the markers
 
+
+def test_markers_are_listed(bare):
+    text = bare("--markers").stdout.str()
+    assert (
+        "@pytest.mark.memmock(scenario=…, plan=…, allow=[…]): what the mock plays (`memmock scenarios` lists it "
+        "all), and which rules of the contract the consumer may break (`memmock rules` lists them)\n"
+    ) in text
+    assert (
+        "@pytest.mark.memmock_scenarios(*names, without=[…]): run the test once for each of these scenarios and "
+        "families of scenarios; the fixture memmock_scenario is the one that is played\n"
+    ) in text
+
+
+def test_marker_that_is_nearest_says_what_is_played(pytester, bare):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        pytestmark = pytest.mark.memmock(scenario="server-error")
+
+        def played(memmock, consumer, calls=1):
+            for _ in range(calls):
+                consumer.retrieve("a")
+            return [call.played for call in memmock.calls]
+
+        def test_module(memmock, memmock_consumer):
+            assert played(memmock, memmock_consumer) == ["server-error"]
+
+        @pytest.mark.memmock(plan="null, 503")
+        def test_plan_comes_before_the_scenario(memmock, memmock_consumer):
+            assert played(memmock, memmock_consumer, 3) == ["null", "unavailable", "server-error"]
+
+        @pytest.mark.memmock(scenario="empty", plan="html*2")
+        class TestClass:
+            def test_class(self, memmock, memmock_consumer):
+                assert played(memmock, memmock_consumer, 3) == ["html", "html", "empty"]
+
+            @pytest.mark.memmock(plan="nan")
+            def test_plan_of_the_function(self, memmock, memmock_consumer):
+                assert played(memmock, memmock_consumer, 2) == ["nan", "empty"]
+
+            @pytest.mark.memmock(scenario="rate-limited(retry_after=7)", plan="nan")
+            def test_function(self, memmock, memmock_consumer):
+                assert played(memmock, memmock_consumer, 2) == ["nan", "rate-limited(retry_after=7)"]
+
+        @pytest.mark.memmock(scenario="empty")
+        @pytest.mark.memmock_scenarios("null")
+        def test_chosen_scenario_wins(memmock, memmock_consumer):
+            assert played(memmock, memmock_consumer) == ["null"]
+        """
+    )
+    bare().assert_outcomes(passed=6)
+
+
+def test_all_that_markers_allow_is_allowed(pytester, bare):
+    pytester.makepyfile(
+        """
+        import urllib.request
+        import pytest
+
+        pytestmark = pytest.mark.memmock(allow=("REQ002",))
+
+        @pytest.mark.memmock(allow="REQ003")
+        def test_allowed(memmock):
+            request = urllib.request.Request(memmock.endpoint, b'{"query": "a"}')
+            request.add_header("Authorization", memmock.authorization)
+            urllib.request.urlopen(request).close()
+            assert {found.code for found in memmock.calls[0].violations} == {"REQ002", "REQ003"}
+        """
+    )
+    bare().assert_outcomes(passed=1)
+
+
+TAKES = "@pytest.mark.memmock takes scenario=name, plan=text and allow=[codes of rules], not "
+WRONG_MARKERS = {
+    "scenario='lat'": "there is no scenario 'lat'; near it are late, *; `memmock scenarios` lists all",
+    "scenario='late(facter=2)'": "scenario late has no parameter 'facter'; it has factor",
+    "scenario=''": "'' should be the name of a scenario, as late or late(factor=2)",
+    "plan='late*'": "plan: 'late[*]' should be a scenario, or a scenario[*]N for N times",
+    "plan='late, refused'": "plan: refused cannot be counted, as nobody sees who is refused",
+    "'late'": f"{TAKES}('late',)",
+    "scenari='late'": f"{TAKES}{{'scenari': 'late'}}",
+    "scenario=503": f"{TAKES}{{'scenario': 503}}",
+    "plan=['late']": f"{TAKES}{{'plan': [[]'late']}}",
+    "allow=3": f"{TAKES}{{'allow': 3}}",
+    "allow=[7, 'REQ003']": f"{TAKES}{{'allow': [[]7, 'REQ003']}}",
+    "allow=[['REQ003']]": f"{TAKES}{{'allow': [[][[]'REQ003']]}}",
+}
+
+
+def test_marker_that_cannot_be_used_is_a_clear_error_at_setup(pytester, bare):
+    tests = [
+        f"@pytest.mark.memmock({arguments})\ndef test_{n}(memmock): assert False, 'it ran'\n"
+        for n, arguments in enumerate(WRONG_MARKERS)
+    ]
+    pytester.makepyfile("import pytest\n\n" + "\n".join(tests))
+    result = bare()
+    result.assert_outcomes(errors=len(WRONG_MARKERS))
+    for n, expected in enumerate(WRONG_MARKERS.values()):
+        result.stdout.fnmatch_lines([f"*ERROR at setup of test_{n} *", expected])
+
+
+def test_plan_that_is_not_finished_fails_at_teardown(pytester, bare):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.memmock(plan="empty*2, success")
+        def test_early_end(memmock, memmock_consumer):
+            memmock_consumer.retrieve("茶")
+
+        @pytest.mark.memmock(plan="empty")
+        def test_no_call(memmock_httpserver):
+            pass
+
+        @pytest.mark.memmock(plan="empty, success")
+        def test_end(memmock, memmock_consumer):
+            for _ in range(3):
+                memmock_consumer.retrieve("茶")
+
+        def test_may_end_early(memmock):
+            memmock.plan("empty", must_finish=False)
+        """
+    )
+    result = bare()
+    result.assert_outcomes(passed=4, errors=2)
+    assert (
+        message(result, "ERROR at teardown of test_early_end")
+        == """A plan was not played to its end.
+
+  "empty*2, success" was played 1 of 3 times; next would be empty
+
+1 call came:
+  call 1: POST /memory_retrieval {"query": "茶"} -> 200 (empty: completed)
+
+For a plan that may end early: memmock.plan(…, must_finish=False)"""
+    )
+    assert (
+        message(result, "ERROR at teardown of test_no_call")
+        == """A plan was not played to its end.
+
+  "empty" was played 0 of 1 times; next would be empty
+
+No call came.
+
+For a plan that may end early: memmock.plan(…, must_finish=False)"""
+    )
+
+
+def names(scenarios):
+    return [scenario.name for scenario in scenarios]
+
+
+CHOICES = {
+    "'timing'": names(family("timing")),
+    "'late', 'empty'": ["empty", "late"],  # in the order of the catalogue
+    "'timing', 'empty', 'late'": ["empty", *names(family("timing"))],
+    "'503', '429'": ["rate-limited", "unavailable"],
+    "'timing', without=['drip', 'slow-headers']": names(family("timing"))[:-2],
+    "'timing', without='drip'": [name for name in names(family("timing")) if name != "drip"],
+    "'timing', 'bodies', without=['bodies', 'hang']": [n for n in names(family("timing")) if n != "hang"],
+}
+
+
+def test_marker_chooses_scenarios(pytester, bare):
+    tests = [
+        f"@pytest.mark.memmock_scenarios({arguments})\ndef test_{n}(memmock): pass\n"
+        for n, arguments in enumerate(CHOICES)
+    ]
+    pytester.makepyfile("import pytest\n\n" + "\n".join(tests))
+    collected = bare("--collect-only", "-q").stdout.lines
+    expected = [f"test_{n}[{name}]" for n, chosen in enumerate(CHOICES.values()) for name in chosen]
+    assert [line.partition("::")[2] for line in collected if "::" in line] == expected
+
+
+def test_markers_of_class_and_function_add_up_and_play_each_scenario_once(pytester, bare):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.memmock_scenarios("late", "empty")
+        class TestClass:
+            @pytest.mark.memmock_scenarios("late", "null")
+            @pytest.mark.parametrize("n", [1, 2])
+            def test(self, memmock, n): pass
+        """
+    )
+    collected = bare("--collect-only", "-q").stdout.lines
+    found = [line.rpartition("::")[2] for line in collected if "::" in line]
+    assert sorted(found) == sorted(f"test[{n}-{name}]" for n in (1, 2) for name in ("late", "empty", "null"))
+
+
+def test_chosen_scenario_is_played_and_at_hand(pytester, bare):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.memmock_scenarios("bodies", "empty")
+        def test_chosen(memmock, memmock_consumer, memmock_scenario):
+            assert memmock_consumer.retrieve("a").outcome in memmock_scenario.outcomes
+            assert [call.played for call in memmock.calls] == [memmock_scenario.name]
+
+        @pytest.mark.memmock_scenarios("refused")
+        def test_refused(memmock_consumer):
+            assert memmock_consumer.retrieve("a").outcome == "connection_failed"
+
+        def test_none(memmock, memmock_consumer, memmock_scenario):
+            assert memmock_scenario is None
+            assert memmock_consumer.retrieve("a").ok
+            assert not memmock.calls[0].played
+        """
+    )
+    bare().assert_outcomes(passed=len(family("bodies")) + 3)
+
+
+NAMES = "@pytest.mark.memmock_scenarios takes names of scenarios and families, and without=[names]"
+WRONG_CHOICES = {
+    "'timin'": "there is no scenario 'timin'; near it are timing, *; `memmock scenarios` lists all",
+    "'late', 'reset-mid-bod'": "there is no scenario 'reset-mid-bod'; near it are reset-mid-body, *",
+    "'timing', without=['dripp']": "there is no scenario 'dripp'; near it are drip, *",
+    "'late(factor=2)'": "there is no scenario 'late(factor=2)'; *`memmock scenarios` lists all",
+    "": NAMES,
+    "['late', 'hang']": NAMES,
+    "503": NAMES,
+    "'late', withot=['hang']": NAMES,
+    "'timing', without=[503]": NAMES,
+    "'timing', without=503": NAMES,
+    "'timing', without=None": NAMES,
+}
+
+
+def test_choice_that_cannot_be_made_is_a_clear_error_of_collection(pytester, bare):
+    for n, arguments in enumerate(WRONG_CHOICES):
+        pytester.makepyfile(
+            **{f"test_{n}": f"import pytest\n@pytest.mark.memmock_scenarios({arguments})\ndef test(memmock): 0"}
+        )
+    result = bare()
+    result.assert_outcomes(errors=len(WRONG_CHOICES))
+    for n, expected in enumerate(WRONG_CHOICES.values()):
+        result.stdout.fnmatch_lines([f"*ERROR collecting test_{n}.py *", expected], consecutive=True)
+
+
+def test_choice_for_a_test_without_a_mock_is_a_clear_error_of_collection(pytester, bare):
+    pytester.makepyfile("import pytest\n@pytest.mark.memmock_scenarios('late')\ndef test(): 0")
+    result = bare()
+    result.assert_outcomes(errors=1)
+    assert (
+        message(result, "ERROR collecting test_choice_for_a_test_without_a_mock_is_a_clear_error_of_collection.py")
+        == "@pytest.mark.memmock_scenarios is for tests that use a memmock fixture"
+    )
+
+
+REFUSED = [scenario for scenario in CATALOGUE.values() if scenario.needs]
+
+
+def test_httpserver_plays_what_the_markers_say_but_for_a_few_by_name(pytester, bare):
+    pytester.makepyfile(
+        f"""
+        import pytest
+        from memmock import Consumer, RetrievalConfig
+
+        def asked(memmock):
+            with Consumer(RetrievalConfig(**memmock.config())) as consumer:
+                return consumer.retrieve("a").outcome
+
+        @pytest.mark.memmock(scenario="html", plan="null")
+        def test_marker(memmock_httpserver):
+            assert [asked(memmock_httpserver) for _ in range(2)] == ["invalid_response", "invalid_json"]
+
+        @pytest.mark.memmock_scenarios("reset-mid-body", "garbage")
+        def test_chosen(memmock_httpserver, memmock_scenario):
+            assert asked(memmock_httpserver) in memmock_scenario.outcomes
+
+        @pytest.mark.memmock_scenarios({", ".join(repr(scenario.name) for scenario in REFUSED)})
+        def test_refused(memmock_httpserver):
+            assert False, "it ran"
+        """
+    )
+    result = bare()
+    result.assert_outcomes(passed=3, errors=len(REFUSED))
+    assert len(REFUSED) == 4
+    for scenario in REFUSED:
+        assert message(result, f"ERROR at setup of test_refused[{scenario.name}]") == (
+            f"scenario {scenario.name} cannot be played here: it needs {scenario.needs}, which memmock's own "
+            "server has (the fixture memmock, `memmock serve`)"
+        )
+
+
+def test_client_that_works_against_the_rules_is_warned_of(pytester, bare):
+    pytester.makeconftest(
+        """
+        import pytest
+        from memmock import MockSettings
+
+        @pytest.fixture(scope="session")
+        def memmock_settings():
+            return MockSettings(timeout_ms=50)
+        """
+    )
+    pytester.makepyfile(
+        """
+        import pytest, requests
+
+        def ask(memmock):
+            headers = {"Accept": "application/json", "Authorization": memmock.authorization}
+            assert requests.post(memmock.endpoint, json={"query": "a"}, headers=headers, timeout=10).ok
+            memmock.wait_until_sent()
+
+        @pytest.mark.memmock(scenario="redirect-308")
+        def test_follows(memmock): ask(memmock)
+
+        @pytest.mark.memmock(scenario="redirect-elsewhere")
+        def test_follows_elsewhere(memmock): ask(memmock)
+
+        @pytest.mark.memmock(scenario="drip(factor=8)")
+        def test_stays(memmock): ask(memmock)
+
+        @pytest.mark.memmock(scenario="late(factor=2)")
+        def test_leaves(memmock): ask(memmock)
+        """
+    )
+    result = bare("-W", "default::memmock.mock.MemmockWarning")
+    result.assert_outcomes(passed=4, warnings=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*::test_follows",
+            "*MemmockWarning: call 2 followed a redirect and sent the authorization there; "
+            "a consumer does not follow redirects",
+            "*::test_follows_elsewhere",
+            "*MemmockWarning: call 2 followed a redirect; a consumer does not follow redirects",
+            "*::test_stays",
+            "*MemmockWarning: call 1, drip(factor=8.0): the client stayed for * ms, but timeout_ms is 50; "
+            "it bounds the whole exchange, not each read",
+        ]
+    )
+
+
+def test_scenarios_are_played_on_several_workers(pytester, bare):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.memmock_scenarios("connection")
+        def test_chosen(memmock, memmock_consumer, memmock_scenario):
+            assert memmock_consumer.retrieve("a").outcome in memmock_scenario.outcomes
+
+        @pytest.mark.memmock(plan="server-error, success")
+        def test_marked(memmock, memmock_consumer):
+            assert [memmock_consumer.retrieve("a").ok for _ in range(2)] == [False, True]
+        """
+    )
+    bare("-p", "xdist", "-n", "2").assert_outcomes(passed=len(family("connection")) + 1)
+
+
+# ---- imports
 
 HEAVY = ("hypothesis", "vcr", "aiohttp", "click", "yaml", "asyncio", "httptools", "uvloop", "werkzeug")
 
@@ -197,10 +591,31 @@ def test_plugin_imports_nothing_heavy():
 import sys, pytest
 before = set(sys.modules)
 import memmock.plugin
-print(sorted(set({HEAVY!r}) & (set(sys.modules) - before)))
+new = set(sys.modules) - before
+print(sorted(set({HEAVY!r}) & new), sorted(name for name in new if name.startswith("memmock")))
 """
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert output.stdout == "[]\n"
+    assert output.stdout == "[] ['memmock', 'memmock.errors', 'memmock.plugin']\n"
+
+
+def test_suite_without_a_mock_imports_nothing_of_it(pytester, bare):
+    pytester.makepyfile(
+        f"""
+        import sys
+        import pytest
+
+        def test_without():
+            heavy = {{"hypothesis", "vcr", "aiohttp", "click", "yaml", "httptools", "uvloop"}}
+            assert not heavy & set(sys.modules)
+            there = {{name for name in sys.modules if name.startswith("memmock")}}
+            assert there == {{"memmock", "memmock.errors", "memmock.plugin"}}
+
+        def test_with(memmock):
+            assert "memmock.scenarios" in sys.modules
+            assert not {{"hypothesis", "vcr", "aiohttp", "click", "yaml"}} & set(sys.modules)
+        """
+    )
+    bare("-p", "no:pytest_httpserver.pytest_plugin").assert_outcomes(passed=2)
 
 
 def test_no_thread_is_left_in_this_process(memmock_server):
