@@ -20,7 +20,7 @@ from typing import Any, Self
 import click
 
 from memmock.cli.text import count
-from memmock.journal import Call, Journal
+from memmock.journal import Call, Journal, retries
 from memmock.strictjson import printable, shortened
 
 _PAUSE_S = 0.1
@@ -38,8 +38,9 @@ class CallLog:
 
     Args:
         journal: the calls.
-        line: gives the text for a call when it came; empty for nothing yet.
-        end: gives the text for a call whose answer was under way then, when that has ended.
+        line: gives the text for a call when it came, empty for nothing yet; told of which call it is the
+            same request again, after that had failed.
+        end: gives the text for a call whose answer was under way then, when that has ended; told the same.
         all_of_them: print every call that is still in the journal when its turn comes, however fast they
             come; otherwise a burst is cut short.
     """
@@ -47,8 +48,8 @@ class CallLog:
     def __init__(
         self,
         journal: Journal,
-        line: Callable[[Call], str],
-        end: Callable[[Call], str],
+        line: Callable[[Call, int | None], str],
+        end: Callable[[Call, int | None], str],
         *,
         all_of_them: bool,
     ) -> None:
@@ -56,6 +57,8 @@ class CallLog:
         self._line = line
         self._end = end
         self._under_way: list[Call] = []
+        self._again: dict[int, int] = {}  # calls that are the same request again
+        self._faulty = False  # a scenario was played
         self._all = all_of_them
         self._printed = 0  # the number of the last call that was printed or passed over
         self._closed = threading.Event()
@@ -84,8 +87,9 @@ class CallLog:
                 return
 
     def _print_new(self) -> None:
-        lines = [self._end(call) for call in self._under_way if call.over]
+        over = [call for call in self._under_way if call.over]
         self._under_way = [call for call in self._under_way if not call.over]
+        lines = [self._end(call, self._again.get(call.number)) for call in over]
         calls = self._journal.since(self._printed)
         if calls:
             lines += self._new(calls)
@@ -97,7 +101,10 @@ class CallLog:
         missed = calls[0].number - 1 - self._printed + len(calls) - len(shown)
         self._printed = calls[-1].number
         self._under_way += [call for call in shown if not call.over]
-        lines = [line for call in shown if (line := self._line(call))]
+        self._faulty = self._faulty or any(call.played for call in calls)
+        if self._faulty:  # to look for repeats costs the server time
+            self._again = retries(self._journal.calls)
+        lines = [line for call in shown if (line := self._line(call, self._again.get(call.number)))]
         if missed:
             lines.append(self._missed(missed))
         return lines
@@ -122,8 +129,8 @@ def _write(text: str) -> None:
         data = data[os.write(output, data) :]
 
 
-def as_text(call: Call) -> str:
-    """Return a call as a line to read, and a line for each rule that it breaks."""
+def as_text(call: Call, retry_of: int | None) -> str:
+    """Return a call as a line to read, and a line for each thing that is odd about it."""
     asked = call.retrieval
     time = datetime.fromtimestamp(call.received_at).strftime("%H:%M:%S")
     if "query" in asked:
@@ -140,20 +147,22 @@ def as_text(call: Call) -> str:
         result = f"{found} in {call.duration_s * 1000:.1f} ms"
     lines = [f"{time}  {call.reply.status or '---'}  {what}: {result}"]
     lines += [f"          {violation}" for violation in call.violations]
+    if retry_of is not None:
+        lines.append("          the same request as one that had failed: does the client try again?")
     return "\n".join(lines)
 
 
-def as_text_at_end(call: Call) -> str:
+def as_text_at_end(call: Call, retry_of: int | None) -> str:
     """Return how the answer to a call ended, as a line to read."""
     return f"          {call.played} to {shortened(call.retrieval.get('query'))}: {call.ending}"
 
 
-def as_json(call: Call) -> str:
+def as_json(call: Call, retry_of: int | None) -> str:
     """Return a call as a line of JSON; nothing while its answer is under way."""
-    return as_json_at_end(call) if call.over else ""
+    return as_json_at_end(call, retry_of) if call.over else ""
 
 
-def as_json_at_end(call: Call) -> str:
+def as_json_at_end(call: Call, retry_of: int | None) -> str:
     """Return a call whose answer has ended as a line of JSON."""
     facts: dict[str, Any] = {
         "number": call.number,
@@ -167,6 +176,7 @@ def as_json_at_end(call: Call) -> str:
         "results": len(call.memories),
         "ending": call.ending,
         "duration_ms": round(call.elapsed_s * 1000, 3),
+        "retry_of": retry_of,
         "violations": [found.to_json() for found in call.violations],
     }
     return json.dumps(facts, ensure_ascii=False)
