@@ -19,6 +19,7 @@ from typing import NamedTuple, cast
 
 import httptools
 
+from memmock.errors import MemmockError
 from memmock.http import AT_ONCE, Handler, Headers, How, Reply, Request, Sent
 from memmock.player import Player, reset
 from memmock.reply_writer import encoded, scripted
@@ -442,7 +443,11 @@ class Connection(asyncio.Protocol):
     async def _answer_later(self, reply: Reply | Awaitable[Reply], turn: _Turn) -> None:
         try:
             start = time.monotonic()
+            if not isinstance(reply, Reply | Awaitable):
+                raise MemmockError(f"the handler returned {reply!r}, not a Reply")
             ready = reply if isinstance(reply, Reply) else await reply
+            if not isinstance(ready, Reply):
+                raise MemmockError(f"the handler returned {ready!r}, not a Reply")
             if type(ready) is Reply and ready.delivery != AT_ONCE:
                 await self._play(ready, turn, start)
                 return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 Headers = tuple[tuple[str, str], ...]
 """Names and values in the order of the wire; values are Latin-1 text, as HTTP carries them."""
@@ -168,6 +168,7 @@ class Reply(NamedTuple):
 
         With the ending "keep", `Connection: close` is added for a client whose connection cannot be kept.
         """
+        _one_of("ending", ending, get_args(Ending))
         return cls(_status_in(wire), (), b"", Delivery(wire=wire, ending=ending))
 
     def header(self, name: str) -> str | None:
@@ -194,6 +195,7 @@ class Reply(NamedTuple):
 
     def dripped(self, chunk: int, every: float, *, part: Part = "body") -> Reply:
         """Send the body, the head or both in slices of `chunk` bytes every so many seconds."""
+        _one_of("part", part, get_args(Part))
         return self._sent(slice_bytes=_positive("chunk", chunk), every_s=every, sliced=part)
 
     def cut(self, after: int) -> Reply:
@@ -236,6 +238,11 @@ def _positive(name: str, value: int) -> int:
     if value < 1:
         raise ValueError(f"{name} must be at least 1 byte, not {value}")
     return value
+
+
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
 def _not_negative(name: str, value: int) -> int:

@@ -35,6 +35,8 @@ class Call:
     """How the delivery ended; None while it is under way, and for replies that were sent at once."""
     played = ""
     fails = False
+    followed = False
+    """Whether the call came to where a redirect led; what it sent is not judged."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class Call:
     @cached_property
     def violations(self) -> list[Violation]:
         """The rules of the contract that the request breaks."""
-        return request_violations(self.request)
+        return [] if self.followed else request_violations(self.request)
 
     @property
     def over(self) -> bool:

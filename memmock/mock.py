@@ -30,7 +30,6 @@ from memmock.playbook import EVERYTHING, Playable, Playbook, When
 from memmock.provider import Provider
 from memmock.rules import RULES, Severity, Violation
 from memmock.scenario_file import OwnScenarios, read
-from memmock.scenarios import MOVED
 from memmock.strictjson import printable
 
 
@@ -54,6 +53,12 @@ class MockSettings:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
     scenarios: str | PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("timeout_ms", "max_response_bytes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise MemmockError(f"MockSettings: {name} must be an integer of at least 1, not {value!r}")
 
     @cached_property
     def memories(self) -> Memories:
@@ -197,7 +202,7 @@ class Mock:
 
     def _play_own(self) -> None:
         for name, when in self._settings.own_scenarios.always.items():
-            self.provider.playbook.use(name, when=when)
+            self.provider.playbook.use(name, when=when, expected=False)
 
     # ---- what it was asked
 
@@ -286,7 +291,8 @@ class Mock:
         """Fail when a call broke the contract or a plan was not finished; warn of what is only doubtful.
 
         Doubtful are broken recommendations, calls that were answered with 401 or 404 when no scenario asked
-        for it, clients that stayed longer than `timeout_ms`, and calls that followed a redirect.
+        for it, clients that stayed longer than `timeout_ms`, calls that followed a redirect, and scenarios
+        that were never played.
 
         Args:
             allow: codes of rules that may be broken.
@@ -310,16 +316,24 @@ class Mock:
             warnings.warn(f"call {call.number}: {found}", MemmockWarning, stacklevel=2)
         # a client that swallows the error would pass its test without a word
         doubts = [doubt for call in self.calls if (doubt := self._doubt(call))]
+        doubts += [
+            f"{play} was to be played, and no call came for it" for play in self.provider.playbook.unplayed
+        ]
         for doubt in doubts[:_SHOWN]:
             warnings.warn(doubt, MemmockWarning, stacklevel=2)
         if len(doubts) > _SHOWN:
-            message = f"{_count(len(doubts) - _SHOWN, 'more call')} went astray"
+            message = f"and {_count(len(doubts) - _SHOWN, 'more doubt')} like these"
             warnings.warn(message, MemmockWarning, stacklevel=2)
 
     def _doubt(self, call: Call) -> str:
-        if call.request.target.startswith(MOVED):
-            leak = " and sent the authorization there" if call.request.header("Authorization") else ""
-            return f"call {call.number} followed a redirect{leak}; a consumer does not follow redirects"
+        if call.followed:
+            how = (
+                "with the authorization" if call.request.header("Authorization") else "without authorization"
+            )
+            return (
+                f"call {call.number} followed a redirect, as a {call.request.method} {how}; a consumer does "
+                f"not follow redirects"
+            )
         stayed_ms = 0.0 if call.sent is None else (call.sent.elapsed_s - call.reply.delivery.end_s) * 1000
         if call.played and stayed_ms > call.timeout_ms + _GRACE_MS:
             return (
@@ -330,6 +344,20 @@ class Mock:
             return f"call {call.number} was answered with {call.reply.status}: {call.error_message}"
         return ""
 
+    def summary(self) -> str:
+        """Return what was asked and what is played, as lines to read; empty when there is neither."""
+        rules = [
+            f"  {rule} (seed {rule.seed})" if rule.odds else f"  {rule}"
+            for rule in self.provider.playbook.rules
+        ]
+        plays = ["It plays, the first that applies:", *rules[:_SHOWN]] if rules else []
+        asked = (
+            [f"{_count(self.provider.journal.total, 'call')} came:", _listed(self.calls)]
+            if self.calls
+            else []
+        )
+        return "\n".join([*plays, *asked])
+
     # ---- messages
 
     def _miss(self, times: int | None, fields: dict[str, Any], calls: list[Call], found: list[Call]) -> str:
@@ -339,6 +367,10 @@ class Mock:
         lines = [f"Expected {wanted}{what}, but {came}."]
         if not calls:
             lines += ["", f"Is the code under test configured with the endpoint {self.endpoint}?"]
+            if not self.provider.playbook.is_open():
+                lines += [
+                    "Connections are refused or reset now, and nobody sees what was to be asked on them."
+                ]
         elif not found and (nearest := closest(fields, ((call, call.retrieval) for call in calls))):
             lines += ["", f"Nearest is call {nearest.number}:"]
             lines += [f"  {difference}" for difference in differences(fields, nearest.retrieval)]

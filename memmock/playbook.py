@@ -18,6 +18,7 @@ from memmock.http import Request
 from memmock.matching import FIELDS, differences
 from memmock.plays import EVERYTHING, HTTP_ONLY, Play, Playable, chaos_parts, plan_parts, play_of
 from memmock.scenarios import Scenario
+from memmock.strictjson import shortened
 
 __all__ = ["EVERYTHING", "HTTP_ONLY", "Play", "Playable", "Playbook", "Rule", "Step", "When"]
 
@@ -56,6 +57,7 @@ class Rule:
     seed: int = 0
     must_finish: bool = False
     planned: bool = False
+    expected: bool = False
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -122,6 +124,7 @@ class Playbook:
         """Whether there is any rule. A plain attribute: it is looked at for every call."""
         self._rules: list[Rule] = []
         self._plans: list[Rule] = []
+        self._expected: list[Rule] = []
         self._lock = threading.Lock()
 
     @property
@@ -141,6 +144,7 @@ class Playbook:
         when: When | None = None,
         for_s: float | None = None,
         parameters: Mapping[str, Any] | None = None,
+        expected: bool = True,
     ) -> None:
         """Play something from now on; without limits it takes the place of all rules before.
 
@@ -150,6 +154,7 @@ class Playbook:
             when: for these calls only.
             for_s: for so many seconds.
             parameters: those of the scenario.
+            expected: whether somebody wants to know when it was never played.
 
         Raises:
             MemmockError: there is no such scenario, it cannot be played here, or a limit makes no sense.
@@ -169,9 +174,9 @@ class Playbook:
                 f"{play.spec} cannot be counted, as nobody sees who is refused: use for_s, not times"
             )
         until = None if for_s is None else time.monotonic() + for_s
-        self._add(
-            Rule([Step(play, times)], when, until), alone=times is None and when is None and for_s is None
-        )
+        expected = expected and play.scenario.door != "refuse" and play.scenario.name != "success"
+        rule = Rule([Step(play, times)], when, until, expected=expected)
+        self._add(rule, alone=times is None and when is None and for_s is None)
 
     def plan(self, text: str, *, must_finish: bool = True) -> None:
         """Play a plan, as "server-error*2, success"; then what was played before.
@@ -209,7 +214,18 @@ class Playbook:
         with self._lock:
             self._rules.clear()
             self._plans.clear()
+            self._expected.clear()
             self.active = False
+        self.changed()
+
+    def drop(self, *, planned: bool = False, drawn: bool = False) -> None:
+        """Forget the plans, or what is played by chance."""
+        with self._lock:
+            self._rules = [
+                rule for rule in self._rules if not (planned and rule.planned) and not (drawn and rule.odds)
+            ]
+            self._plans = [] if planned else self._plans
+            self.active = bool(self._rules)
         self.changed()
 
     def _add(self, rule: Rule, *, alone: bool = False) -> None:
@@ -223,6 +239,8 @@ class Playbook:
             self.active = True
             if rule.must_finish:
                 self._plans.append(rule)
+            if rule.expected and len(self._expected) < MOST_RULES:
+                self._expected.append(rule)
         self.changed()
 
     def _play(self, what: Playable, parameters: Mapping[str, Any]) -> Play:
@@ -285,16 +303,21 @@ class Playbook:
     @property
     def unfinished(self) -> list[str]:
         """The plans that should have been played to their end and were not, each with how far it came."""
+        found = []
         with self._lock:
-            found = []
             for rule in self._plans:
                 if rule.step is not None:
                     played = sum(step.played for step in rule.steps)
                     total = sum(step.times or 0 for step in rule.steps)
-                    found.append(
-                        f'"{rule}" was played {played} of {total} times; next would be {rule.step.play.spec}'
-                    )
-            return found
+                    came = f"was played {played} of {total} times; next would be {rule.step.play.spec}"
+                    found.append(f"{shortened(str(rule), 200)} {came}")
+        return found
+
+    @property
+    def unplayed(self) -> list[str]:
+        """What was to be played by `use` and never was, for want of a call."""
+        with self._lock:
+            return [rule.steps[0].play.spec for rule in self._expected if not rule.steps[0].played]
 
 
 _MOST_S = 86_400 * 365
@@ -304,6 +327,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+_KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("query", "live_id", "reason", "time_hint"), ("text", (str,))),
+    "memory_types": ("a list", (list, tuple, set)),
+    "max_results": ("an integer", (int,)),
+}
+
+
 def _check_when(when: When | None) -> None:
     if when is None or callable(when):
         return
@@ -311,9 +341,14 @@ def _check_when(when: When | None) -> None:
         raise MemmockError(
             f"when must be fields of a retrieval and their values, or a function, not {when!r}"
         )
-    for name in when:
+    for name, value in when.items():
         if name not in FIELDS:
             raise MemmockError(f"when: a retrieval has no field {name!r}; its fields are {', '.join(FIELDS)}")
+        kind, types = _KINDS[name]
+        # an object that knows how to compare itself may be anything
+        plain = isinstance(value, str | int | float | list | tuple | set | dict)
+        if plain and (isinstance(value, bool) or not isinstance(value, types)):
+            raise MemmockError(f"when: {name} is {kind}, so it is never {value!r}")
 
 
 def _matches(when: When, request: Request, retrieval: Mapping[str, Any]) -> bool:

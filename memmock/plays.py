@@ -45,6 +45,8 @@ def play_of(
     Raises:
         MemmockError: there is no such scenario or parameter, or the server cannot play it.
     """
+    if isinstance(what, int) and not isinstance(what, bool):
+        raise MemmockError(f"what to play is the name of a scenario, and a name is text: write {str(what)!r}")
     if isinstance(what, str):
         name, given = _parsed(what)
         scenario = named(name, own)
@@ -75,9 +77,9 @@ def plan_parts(text: str) -> list[tuple[str, int]]:
     parts = []
     for part in _parts(text, "plan"):
         spec, star, count = (word.strip() for word in part.partition("*"))
-        if not spec or (star and not re.fullmatch(r"[0-9]{1,9}", count)):
+        if not spec or (star and not re.fullmatch("[0-9]+", count)):
             raise MemmockError(f"plan: {part!r} should be a scenario, or a scenario*N for N times")
-        times = int(count) if star else 1
+        times = int(count[:20]) if star else 1
         if not 1 <= times <= _MOST_TIMES:
             raise MemmockError(f"plan: {part!r} must be played 1 to {_MOST_TIMES:,} times")
         parts.append((spec, times))
@@ -107,6 +109,9 @@ _MOST_TIMES = 1_000_000
 
 def _parts(text: str, what: str) -> list[str]:
     """Return the parts of a list that is separated by commas, those within parentheses left alone."""
+    if not isinstance(text, str):
+        example = "server-error*2, success" if what == "plan" else "reset-mid-body=0.1, late=0.05"
+        raise MemmockError(f'{what}: it is text, as "{example}", not {type(text).__name__}')
     parts, depth, start = [], 0, 0
     for at, char in enumerate(text):
         depth += (char == "(") - (char == ")")
@@ -114,6 +119,10 @@ def _parts(text: str, what: str) -> list[str]:
             parts.append(text[start:at].strip())
             start = at + 1
     parts.append(text[start:].strip())
+    if depth:
+        raise MemmockError(
+            f"{what}: a parenthesis is not {'closed' if depth > 0 else 'opened'} in {text[:200]!r}"
+        )
     if not any(parts):
         raise MemmockError(f"{what}: it is empty")
     if not all(parts):

@@ -5,7 +5,7 @@ Every pytest run on the machine loads this module, so it imports what it needs w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -42,13 +42,28 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     markers = list(metafunc.definition.iter_markers("memmock_scenarios"))
     if not markers:
         return
-    with _failing_plainly():
+    with _failing_plainly(f"{metafunc.definition.nodeid}: "):
         if "memmock_scenario" not in metafunc.fixturenames:
             raise MemmockError("@pytest.mark.memmock_scenarios is for tests that use a memmock fixture")
         scenarios = [scenario for marker in reversed(markers) for scenario in _chosen(marker)]
         metafunc.parametrize(
             "memmock_scenario", scenarios, indirect=True, ids=[scenario.name for scenario in scenarios]
         )
+
+
+_MOCK = pytest.StashKey["Mock"]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a test that failed what its mock was asked and what it played."""
+    report = yield
+    mock = item.stash.get(_MOCK, None)
+    if mock is not None and call.when == "call" and report.failed and (seen := mock.summary()):
+        report.sections.append(("memmock", seen))
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -86,6 +101,7 @@ def memmock(
     with _failing_plainly():
         marked = _marked(request)
         with memmock_server.fresh(marked.allow) as mock:
+            request.node.stash[_MOCK] = mock
             marked.set_up(mock, memmock_scenario)
             yield mock
 
@@ -106,6 +122,7 @@ def memmock_httpserver(
         # what Werkzeug cannot do, scenarios that need it are refused for
         mock = Mock(memmock_settings, httpserver.url_for(memmock_settings.path), abilities=frozenset())
         mount(mock.provider, httpserver, memmock_settings.path)
+        request.node.stash[_MOCK] = mock
         marked.set_up(mock, memmock_scenario)
         yield mock
         mock.verify(marked.allow)
@@ -149,9 +166,11 @@ def _marked(request: pytest.FixtureRequest) -> _Marked:
         allow, scenario, plan = given.pop("allow", ()), given.pop("scenario", None), given.pop("plan", None)
         texts = all(text is None or isinstance(text, str) for text in (scenario, plan))
         if marker.args or given or not texts or not isinstance(allow, Collection):
+            wrong = next(iter(given), None)
+            what = f"no {wrong}" if wrong else f"not {marker.args or ''}{marker.kwargs or ''}"
             raise MemmockError(
-                "@pytest.mark.memmock takes scenario=name, plan=text and allow=[codes of rules], "
-                f"not {marker.args or ''}{marker.kwargs or ''}"
+                f"@pytest.mark.memmock takes scenario=name, plan=text and allow=[codes of rules], {what}; "
+                f"memmock.use and memmock.plan take the rest"
             )
         marked.allow |= {allow} if isinstance(allow, str) else set(allow)
         marked.scenario = scenario if marked.scenario is None else marked.scenario
@@ -180,9 +199,9 @@ def _chosen(marker: pytest.Mark) -> list[Scenario]:
 
 
 @contextmanager
-def _failing_plainly() -> Iterator[None]:
+def _failing_plainly(where: str = "") -> Iterator[None]:
     """Turn what memmock raises into a failure that shows the message and no traceback."""
     try:
         yield
     except (MemmockError, MemmockFailure) as error:
-        raise pytest.fail.Exception(str(error), pytrace=False) from None
+        raise pytest.fail.Exception(f"{where}{error}", pytrace=False) from None

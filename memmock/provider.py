@@ -91,7 +91,9 @@ class Provider:
             return self._played(play, request, asked, received_at, start)
         else:
             reply = self._found(asked)
-        self.journal.add(request, reply, received_at, time.perf_counter() - start, self.timeout_ms)
+        call = self.journal.add(request, reply, received_at, time.perf_counter() - start, self.timeout_ms)
+        if request.target != self.path and request.target.startswith(MOVED):
+            call.followed = True
         return reply
 
     def _asked(self, request: Request) -> Asked | Reply:
@@ -171,6 +173,7 @@ class Provider:
             reply = Reply.error(500, "internal_error", f"{play.spec} raised {type(error).__name__}")
             if isinstance(error, Exception):
                 noted(reply)
+                error.add_note(f"raised while memmock played {play.spec} to {request.method} {request.path}")
             else:  # the client left before there was a reply, and the server gave up
                 reply = noted(reply._replace(status=0, delivery=_NEVER))
                 if reply.on_sent is not None:

@@ -176,6 +176,12 @@ def _delivery(value: Any, steps: Steps, *, closes: bool) -> Delivery:
             changes[name] = tuple(_interim(each, (*place, n)) for n, each in enumerate(_list(item, place)))
         else:
             changes[name] = _integer(item, place, 0 if name.startswith("cut") else 1, 1_000_000_000)
+    if "every_s" in changes and "slice_bytes" not in changes:
+        raise Mistake((*steps, "every_ms"), "means nothing without slice_bytes")
+    if changes.get("ending") == "keep" and {"cut_head", "cut_body"} & changes.keys():
+        raise Mistake(
+            (*steps, "ending"), "cannot be keep after a cut, as no other reply can follow: it may be hang"
+        )
     if changes.get("endless"):
         changes.setdefault("framing", "close")
     if closes or {"cut_head", "cut_body"} & changes.keys() or changes.get("framing") == "close":

@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Protocol, Self
@@ -26,6 +26,8 @@ with contextlib.suppress(ImportError):  # there is none for Windows and PyPy
 
 _SWEEP_S = 0.5
 """How often the server looks for clients that take too long."""
+_WATCH_S = 0.01
+"""How often it looks whether refusing connections is over."""
 _STOP_S = 10.0
 """How long `stop` waits for the thread to end."""
 _MAX_FAILURES = 100
@@ -82,8 +84,9 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The address without a path, as `http://127.0.0.1:8765`."""
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        """The address without a path, as `http://127.0.0.1:8765`; on this machine, when it listens to all."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def bind(self) -> None:
         """Take the port; from now on connections wait to be served.
@@ -162,8 +165,7 @@ class Server:
         if loop is None or self._door is None or (self._door.is_open() and self._listener is not None):
             return
         if loop is _running_loop():
-            self._tasks.add(task := loop.create_task(self._look()))
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._look())
         else:
             asyncio.run_coroutine_threadsafe(self._look(), loop).result(_STOP_S)
 
@@ -253,10 +255,22 @@ class Server:
                 self._listener.close()
                 self._listener = None
                 self._held = await self._held_port()
+                self._start(self._watch())
             elif self._held is not None:
                 held, self._held = self._held, None
                 held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 await self._listen(held)
+
+    async def _watch(self) -> None:
+        """Look at the door often while it is shut, so that it opens when it should."""
+        while self._listener is None and not self._hub.stopped:
+            await asyncio.sleep(_WATCH_S)
+            await self._look()
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _held_port(self) -> socket.socket:
         """Return a socket that has the port and does not listen, so that nobody else takes the port."""

@@ -56,7 +56,10 @@ class Proof:
         if seen.end == "refused":
             return "connection refused"
         ends = {"close": "FIN", "reset": "RST", "open": "still open"}
-        first = f", first after {seen.arrivals[0][0] * 1000:,.0f} ms" if seen.arrivals else ""
+        first = ""
+        if seen.arrivals:
+            first_ms, last_ms = (seen.arrivals[n][0] * 1000 for n in (0, -1))
+            first = f", first after {first_ms:,.0f} ms, last after {last_ms:,.0f} ms"
         at = f" after {seen.end_s * 1000:,.0f} ms" if seen.end != "open" else ""
         return f"{len(seen.data):,} bytes{first}, {ends[seen.end]}{at}"
 

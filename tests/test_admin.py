@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import threading
@@ -388,12 +389,40 @@ def test_newest_rule_comes_first(admin):
     assert [rule["use"] for rule in rules] == ["unavailable", "late"]
 
 
-@pytest.mark.parametrize("name", ["scenario", "plan"])
-def test_delete_clears_all_rules(admin, name):
+def test_delete_of_the_scenario_clears_all_rules(admin):
     ok(admin, "PUT", "scenario", {"use": "late"})
     ok(admin, "PUT", "plan", {"plan": "server-error*2, success"})
-    assert list(ok(admin, "DELETE", name).values()) == [[]]
+    assert ok(admin, "DELETE", "scenario") == {"rules": []}
     assert not admin.provider.playbook.rules
+
+
+@pytest.mark.parametrize(("name", "left"), [("plan", ["null=0.5", "late"]), ("chaos", ["500*2", "late"])])
+def test_delete_of_plan_or_chaos_leaves_the_rest(admin, name, left):
+    ok(admin, "PUT", "scenario", {"use": "late"})
+    ok(admin, "PUT", "chaos", {"chaos": "null=0.5", "seed": 1})
+    ok(admin, "PUT", "plan", {"plan": "500*2"})
+    ok(admin, "DELETE", name)
+    rules = [str(rule) for rule in admin.provider.playbook.rules]
+    assert rules == [text.replace("500", "server-error") for text in left]
+
+
+def test_calls_are_waited_for(admin):
+    asked = send(admin, "GET", "calls?since=0&wait_s=20")
+    threading.Timer(0.05, lambda: ask(admin)).start()
+    reply = asyncio.run(asked)
+    assert [call["number"] for call in json.loads(reply.body)["calls"]] == [1]
+
+
+def test_calls_that_do_not_come_are_waited_for_no_longer_than_was_asked(admin):
+    reply = asyncio.run(send(admin, "GET", "calls?since=7&wait_s=0.05"))
+    assert json.loads(reply.body)["calls"] == []
+
+
+def test_door_that_is_shut_closes_the_control_connection(admin):
+    ok(admin, "PUT", "scenario", {"use": "reset-on-connect", "times": 1})
+    assert send(admin, "GET", "health").header("Connection") == "close"
+    ok(admin, "DELETE", "scenario")
+    assert send(admin, "GET", "health").header("Connection") is None
 
 
 @pytest.mark.parametrize("plan", ["server-error*2, success", "server-error*2"])
@@ -427,9 +456,9 @@ def test_chaos_is_drawn_as_the_seed_says(admin):
 def test_rules_of_a_test_are_shown_whatever_they_hold(admin):
     playbook = admin.provider.playbook
     playbook.use("late", when=lambda request: True)
-    playbook.use("late", when={"query": ANY, "memory_types": {"profile"}, "max_results": float("nan")})
+    playbook.use("late", when={"query": ANY, "memory_types": {"profile"}, "max_results": ANY})
     rules = ok(admin, "GET", "scenario")["rules"]
-    assert rules[0]["when"] == {"query": "<ANY>", "memory_types": ["profile"], "max_results": "NaN"}
+    assert rules[0]["when"] == {"query": "<ANY>", "memory_types": ["profile"], "max_results": "<ANY>"}
     assert rules[1]["when"] == "a function"
 
 
@@ -662,7 +691,7 @@ def test_calls_are_shown_in_pages(admin):
         ("since=", 'since must be the number of a call, not ""'),
         ("since=٣", 'since must be the number of a call, not "٣"'),
         ("since=" + "9" * 30, "since must be the number of a call"),
-        ("sinc=1", 'calls has no parameter "sinc"; it has since'),
+        ("sinc=1", 'calls has no parameter "sinc"; it has since and wait_s'),
     ],
 )
 def test_bad_page_is_refused(admin, query, message):

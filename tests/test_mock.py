@@ -358,10 +358,14 @@ def test_refusal_that_a_scenario_asked_for_is_no_doubt(mock, scenario):
 @pytest.mark.parametrize(
     ("headers", "message"),
     [
-        ((), "call 1 followed a redirect; a consumer does not follow redirects"),
+        (
+            (),
+            "call 1 followed a redirect, as a POST without authorization; "
+            "a consumer does not follow redirects",
+        ),
         (
             (("Authorization", "Bearer memmock"),),
-            "call 1 followed a redirect and sent the authorization there; "
+            "call 1 followed a redirect, as a POST with the authorization; "
             "a consumer does not follow redirects",
         ),
     ],
@@ -385,7 +389,7 @@ def test_many_doubts_are_cut_short(mock):
     messages = [str(each.message) for each in caught]
     assert len(messages) == 6
     assert messages[0].startswith("call 1 was answered with 404: nothing is here; ")
-    assert messages[-1] == "3 more calls went astray"
+    assert messages[-1] == "and 3 more doubts like these"
 
 
 def test_retry_of_a_failed_call_is_told(mock):
@@ -519,7 +523,6 @@ def test_function_may_change_what_is_played(server):
     with server.fresh() as mock, Wire(port_of(server)) as wire:
 
         def last(request):
-            mock.use("server-error")
             mock.use("refused", for_s=60)
             return Reply.json({"memories": []})
 
@@ -587,7 +590,7 @@ def test_function_that_raised_in_a_failed_test_does_not_fail_the_next(server):
 
 
 def test_redirect_elsewhere_leads_to_the_same_mock_at_another_port():
-    message = "call 2 followed a redirect and sent the authorization there"
+    message = "call 2 followed a redirect, as a POST with the authorization"
     with (  # noqa: PT031
         MockServer() as server,
         pytest.warns(MemmockWarning, match=message),

@@ -248,7 +248,7 @@ def test_scenario_of_ones_own_is_found_by_its_name():
             "when: a retrieval has no field 'quary'; its fields are query, live_id, reason, "
             "memory_types, time_hint, max_results",
         ),
-        (7, {}, "what to play is the name of a scenario, a Reply or a function, not 7"),
+        (7, {}, "what to play is the name of a scenario, and a name is text: write '7'"),
         (Reply(), {"parameters": {"factor": 2}}, "a reply of your own has no parameter 'factor'"),
         (
             "refused",
@@ -368,7 +368,7 @@ def test_plan_that_was_replaced_is_not_finished_either(book):
             "there is no scenario 'sucess'; near it are success, unprocessable, compressed; "
             "`memmock scenarios` lists all",
         ),
-        ("late(factor=2", "'late(factor=2' should be the name of a scenario, as late or late(factor=2)"),
+        ("late(factor=2", "plan: a parenthesis is not closed in 'late(factor=2'"),
     ],
 )
 def test_plan_that_cannot_be_read_is_a_clear_error(book, text, message):

@@ -57,18 +57,20 @@ def message(result, title):
     return "\n".join(lines[start + 1 : end])
 
 
-FAULTS = len([*family("connection"), *family("statuses"), *family("bodies")]) - 2 + 4
+CLIENTS = 14
+FAULTS = sum(len(family(name)) for name in ("connection", "statuses", "bodies")) - 2 + 4
+"""How many tests the sample suite has; of the families two are left out, and four are of no family."""
 
 
 def test_sample_suite_passes(pytester):
     copy(pytester, "test_clients.py", "test_faults.py")
-    run(pytester).assert_outcomes(passed=14 + FAULTS)
+    run(pytester).assert_outcomes(passed=CLIENTS + FAULTS)
 
 
 def test_sample_suite_passes_in_random_order_on_several_workers(pytester):
     copy(pytester, "test_clients.py", "test_faults.py")
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "3")
-    result.assert_outcomes(passed=14 + FAULTS)
+    result.assert_outcomes(passed=CLIENTS + FAULTS)
 
 
 def test_broken_clients_fail_with_a_message_worth_reading(pytester):
@@ -112,14 +114,14 @@ E         memory_types   expected ["preference"]   received ["profile"]"""
     assert "memories[0] has no summary" in text
     assert "there is no rule 'REQ999'; `memmock rules` lists them" in text
     assert (
-        "@pytest.mark.memmock takes scenario=name, plan=text and allow=[codes of rules], "
-        "not {'scenari': 'late'}"
+        "@pytest.mark.memmock takes scenario=name, plan=text and allow=[codes of rules], no scenari; "
+        "memmock.use and memmock.plan take the rest"
     ) in text
     assert "HTTPError: 500 Server Error" in text
     assert "___ test_client_that_trusts_the_answer[memories-null] ___" in text
     assert "___ test_client_that_trusts_the_answer[memories-missing] ___" in text
     assert '  "server-error, success" was played 1 of 2 times; next would be success\n' in text
-    assert "MemmockWarning: call 2 followed a redirect and sent the authorization there; " in text
+    assert "MemmockWarning: call 2 followed a redirect, as a POST with the authorization; " in text
     assert "REQ202 error at body /query: must be a string, not 7" in text
     assert "MemmockWarning: call 1: REQ203 warning at body /query: " in text
 
@@ -231,12 +233,12 @@ def test_session_leaves_no_thread_and_no_socket(pytester):
 def test_markers_are_listed(bare):
     text = bare("--markers").stdout.str()
     assert (
-        "@pytest.mark.memmock(scenario=…, plan=…, allow=[…]): what the mock plays (`memmock scenarios` lists it "
-        "all), and which rules of the contract the consumer may break (`memmock rules` lists them)\n"
+        "@pytest.mark.memmock(scenario=…, plan=…, allow=[…]): what the mock plays (`memmock scenarios` lists "
+        "it all), and which rules of the contract the consumer may break (`memmock rules` lists them)\n"
     ) in text
     assert (
-        "@pytest.mark.memmock_scenarios(*names, without=[…]): run the test once for each of these scenarios and "
-        "families of scenarios; the fixture memmock_scenario is the one that is played\n"
+        "@pytest.mark.memmock_scenarios(*names, without=[…]): run the test once for each of these scenarios "
+        "and families of scenarios; the fixture memmock_scenario is the one that is played\n"
     ) in text
 
 
@@ -300,20 +302,21 @@ def test_all_that_markers_allow_is_allowed(pytester, bare):
     bare().assert_outcomes(passed=1)
 
 
-TAKES = "@pytest.mark.memmock takes scenario=name, plan=text and allow=[codes of rules], not "
+TAKES = "@pytest.mark.memmock takes scenario=name, plan=text and allow=[codes of rules], "
 WRONG_MARKERS = {
-    "scenario='lat'": "there is no scenario 'lat'; near it are late, *; `memmock scenarios` lists all",
+    "scenario='lat'": "there is no scenario 'lat'; near it are late, ",
     "scenario='late(facter=2)'": "scenario late has no parameter 'facter'; it has factor",
     "scenario=''": "'' should be the name of a scenario, as late or late(factor=2)",
-    "plan='late*'": "plan: 'late[*]' should be a scenario, or a scenario[*]N for N times",
+    "plan='late*'": "plan: 'late*' should be a scenario, or a scenario*N for N times",
     "plan='late, refused'": "plan: refused cannot be counted, as nobody sees who is refused",
-    "'late'": f"{TAKES}('late',)",
-    "scenari='late'": f"{TAKES}{{'scenari': 'late'}}",
-    "scenario=503": f"{TAKES}{{'scenario': 503}}",
-    "plan=['late']": f"{TAKES}{{'plan': [[]'late']}}",
-    "allow=3": f"{TAKES}{{'allow': 3}}",
-    "allow=[7, 'REQ003']": f"{TAKES}{{'allow': [[]7, 'REQ003']}}",
-    "allow=[['REQ003']]": f"{TAKES}{{'allow': [[][[]'REQ003']]}}",
+    "'late'": f"{TAKES}not ('late',); memmock.use and memmock.plan take the rest",
+    "scenari='late'": f"{TAKES}no scenari; memmock.use and memmock.plan take the rest",
+    "scenario='late', times=2": f"{TAKES}no times; memmock.use and memmock.plan take the rest",
+    "scenario=503": f"{TAKES}not {{'scenario': 503}}",
+    "plan=['late']": f"{TAKES}not {{'plan': ['late']}}",
+    "allow=3": f"{TAKES}not {{'allow': 3}}",
+    "allow=[7, 'REQ003']": f"{TAKES}not {{'allow': [7, 'REQ003']}}",
+    "allow=[['REQ003']]": f"{TAKES}not {{'allow': [['REQ003']]}}",
 }
 
 
@@ -326,7 +329,7 @@ def test_marker_that_cannot_be_used_is_a_clear_error_at_setup(pytester, bare):
     result = bare()
     result.assert_outcomes(errors=len(WRONG_MARKERS))
     for n, expected in enumerate(WRONG_MARKERS.values()):
-        result.stdout.fnmatch_lines([f"*ERROR at setup of test_{n} *", expected])
+        assert message(result, f"ERROR at setup of test_{n}").startswith(expected)
 
 
 def test_plan_that_is_not_finished_fails_at_teardown(pytester, bare):
@@ -416,7 +419,7 @@ def test_markers_of_class_and_function_add_up_and_play_each_scenario_once(pytest
     )
     collected = bare("--collect-only", "-q").stdout.lines
     found = [line.rpartition("::")[2] for line in collected if "::" in line]
-    assert sorted(found) == sorted(f"test[{n}-{name}]" for n in (1, 2) for name in ("late", "empty", "null"))
+    assert sorted(found) == sorted(f"test[{name}-{n}]" for name in ("late", "empty", "null") for n in (1, 2))
 
 
 def test_chosen_scenario_is_played_and_at_hand(pytester, bare):
@@ -444,10 +447,10 @@ def test_chosen_scenario_is_played_and_at_hand(pytester, bare):
 
 NAMES = "@pytest.mark.memmock_scenarios takes names of scenarios and families, and without=[names]"
 WRONG_CHOICES = {
-    "'timin'": "there is no scenario 'timin'; near it are timing, *; `memmock scenarios` lists all",
-    "'late', 'reset-mid-bod'": "there is no scenario 'reset-mid-bod'; near it are reset-mid-body, *",
-    "'timing', without=['dripp']": "there is no scenario 'dripp'; near it are drip, *",
-    "'late(factor=2)'": "there is no scenario 'late(factor=2)'; *`memmock scenarios` lists all",
+    "'timin'": "there is no scenario 'timin'; near it are timing, ",
+    "'late', 'reset-mid-bod'": "there is no scenario 'reset-mid-bod'; near it are reset-mid-body, ",
+    "'timing', without=['dripp']": "there is no scenario 'dripp'; near it are drip; ",
+    "'late(factor=2)'": "there is no scenario 'late(factor=2)'; ",
     "": NAMES,
     "['late', 'hang']": NAMES,
     "503": NAMES,
@@ -460,22 +463,20 @@ WRONG_CHOICES = {
 
 def test_choice_that_cannot_be_made_is_a_clear_error_of_collection(pytester, bare):
     for n, arguments in enumerate(WRONG_CHOICES):
-        pytester.makepyfile(
-            **{f"test_{n}": f"import pytest\n@pytest.mark.memmock_scenarios({arguments})\ndef test(memmock): 0"}
-        )
+        source = f"import pytest\n@pytest.mark.memmock_scenarios({arguments})\ndef test(memmock): 0"
+        pytester.makepyfile(**{f"test_{n}": source})
     result = bare()
     result.assert_outcomes(errors=len(WRONG_CHOICES))
     for n, expected in enumerate(WRONG_CHOICES.values()):
-        result.stdout.fnmatch_lines([f"*ERROR collecting test_{n}.py *", expected], consecutive=True)
+        assert message(result, f"ERROR collecting test_{n}.py").startswith(f"test_{n}.py::test: {expected}")
 
 
 def test_choice_for_a_test_without_a_mock_is_a_clear_error_of_collection(pytester, bare):
-    pytester.makepyfile("import pytest\n@pytest.mark.memmock_scenarios('late')\ndef test(): 0")
+    pytester.makepyfile(test_it="import pytest\n@pytest.mark.memmock_scenarios('late')\ndef test(): 0")
     result = bare()
     result.assert_outcomes(errors=1)
-    assert (
-        message(result, "ERROR collecting test_choice_for_a_test_without_a_mock_is_a_clear_error_of_collection.py")
-        == "@pytest.mark.memmock_scenarios is for tests that use a memmock fixture"
+    assert message(result, "ERROR collecting test_it.py") == (
+        "test_it.py::test: @pytest.mark.memmock_scenarios is for tests that use a memmock fixture"
     )
 
 
@@ -538,25 +539,23 @@ def test_client_that_works_against_the_rules_is_warned_of(pytester, bare):
         @pytest.mark.memmock(scenario="redirect-308")
         def test_follows(memmock): ask(memmock)
 
-        @pytest.mark.memmock(scenario="redirect-elsewhere")
+        @pytest.mark.memmock(scenario="redirect-elsewhere(status=303)")
         def test_follows_elsewhere(memmock): ask(memmock)
 
         @pytest.mark.memmock(scenario="drip(factor=8)")
         def test_stays(memmock): ask(memmock)
-
-        @pytest.mark.memmock(scenario="late(factor=2)")
-        def test_leaves(memmock): ask(memmock)
         """
     )
     result = bare("-W", "default::memmock.mock.MemmockWarning")
-    result.assert_outcomes(passed=4, warnings=3)
+    result.assert_outcomes(passed=3, warnings=3)
     result.stdout.fnmatch_lines(
         [
             "*::test_follows",
-            "*MemmockWarning: call 2 followed a redirect and sent the authorization there; "
+            "*MemmockWarning: call 2 followed a redirect, as a POST with the authorization; "
             "a consumer does not follow redirects",
             "*::test_follows_elsewhere",
-            "*MemmockWarning: call 2 followed a redirect; a consumer does not follow redirects",
+            "*MemmockWarning: call 2 followed a redirect, as a GET without authorization; "
+            "a consumer does not follow redirects",
             "*::test_stays",
             "*MemmockWarning: call 1, drip(factor=8.0): the client stayed for * ms, but timeout_ms is 50; "
             "it bounds the whole exchange, not each read",
@@ -600,19 +599,19 @@ print(sorted(set({HEAVY!r}) & new), sorted(name for name in new if name.startswi
 
 def test_suite_without_a_mock_imports_nothing_of_it(pytester, bare):
     pytester.makepyfile(
-        f"""
+        """
         import sys
         import pytest
 
         def test_without():
-            heavy = {{"hypothesis", "vcr", "aiohttp", "click", "yaml", "httptools", "uvloop"}}
+            heavy = {"hypothesis", "vcr", "aiohttp", "click", "yaml", "httptools", "uvloop"}
             assert not heavy & set(sys.modules)
-            there = {{name for name in sys.modules if name.startswith("memmock")}}
-            assert there == {{"memmock", "memmock.errors", "memmock.plugin"}}
+            there = {name for name in sys.modules if name.startswith("memmock")}
+            assert there == {"memmock", "memmock.errors", "memmock.plugin"}
 
         def test_with(memmock):
             assert "memmock.scenarios" in sys.modules
-            assert not {{"hypothesis", "vcr", "aiohttp", "click", "yaml"}} & set(sys.modules)
+            assert not {"hypothesis", "vcr", "aiohttp", "click"} & set(sys.modules)
         """
     )
     bare("-p", "no:pytest_httpserver.pytest_plugin").assert_outcomes(passed=2)

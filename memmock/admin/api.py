@@ -7,7 +7,9 @@ that, and what is asked of the control API never gets into the journal.
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from typing import Any, NamedTuple
@@ -29,6 +31,7 @@ PREFIX = "/__memmock__/"
 """What the path of every control request starts with."""
 
 _BARE = PREFIX[:-1]
+_POLL_S = 0.01
 _KEPT_PRIVATE = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 
 
@@ -66,10 +69,19 @@ class Admin:
             return self.provider(request)
         if request.path != _BARE and not request.target.startswith(PREFIX):
             return self.provider(request)
-        reply = self._gate.refusal(request) or self._answer(request)
-        return reply._replace(headers=(*reply.headers, *_KEPT_PRIVATE))
+        answer = self._gate.refusal(request) or self._answer(request)
+        return self._private(answer) if isinstance(answer, Reply) else self._later(answer)
 
-    def _answer(self, request: Request) -> Reply:
+    async def _later(self, answer: Awaitable[Any]) -> Reply:
+        return self._private(Reply.json(await answer))
+
+    def _private(self, reply: Reply) -> Reply:
+        headers = (*reply.headers, *_KEPT_PRIVATE)
+        if not self.provider.playbook.is_open():  # kept connections are about to be closed: say so
+            headers += (("Connection", "close"),)
+        return reply._replace(headers=headers)
+
+    def _answer(self, request: Request) -> Reply | Awaitable[Any]:
         name = request.path[len(PREFIX) :]
         allowed = [method for resource, method in ROUTES if resource == name]
         if not allowed:
@@ -80,7 +92,8 @@ class Admin:
             message = f"{name} takes {' and '.join(allowed)}, not {request.method}"
             return Reply.error(405, "method_not_allowed", message, (("Allow", ", ".join(allowed)),))
         try:
-            return Reply.json(ROUTES[name, request.method].run(self, request))
+            answer = ROUTES[name, request.method].run(self, request)
+            return answer if isinstance(answer, Awaitable) else Reply.json(answer)
         except MemmockError as error:
             return Reply.error(400, "invalid_request", str(error))
 
@@ -136,8 +149,12 @@ class Admin:
         return self._rules(request)
 
     def _clear_plans(self, request: Request) -> Any:
-        self._clear_rules(request)
+        self.provider.playbook.drop(planned=True)
         return self._plans(request)
+
+    def _clear_chaos(self, request: Request) -> Any:
+        self.provider.playbook.drop(drawn=True)
+        return self._rules(request)
 
     # ---- what it remembers, and what it was asked
 
@@ -152,7 +169,20 @@ class Admin:
         return self._remembered(request)
 
     def _calls(self, request: Request) -> Any:
-        since = _since(request.target.partition("?")[2])
+        since, wait_s = _since(request.target.partition("?")[2])
+        return self._calls_after(since) if not wait_s else self._calls_once_over(since, wait_s)
+
+    async def _calls_once_over(self, since: int, wait_s: float) -> Any:
+        """Return the calls after `since` as soon as there are some and none of them is under way."""
+        deadline = time.monotonic() + wait_s
+        while time.monotonic() < deadline:
+            newer = self.provider.journal.since(since)
+            if newer and all(call.over for call in newer):
+                break
+            await asyncio.sleep(_POLL_S)
+        return self._calls_after(since)
+
+    def _calls_after(self, since: int) -> Any:
         journal = self.provider.journal
         calls = journal.calls
         again = retries(calls)
@@ -182,14 +212,17 @@ class Admin:
         return openapi()
 
 
-def _since(query: str) -> int:
+def _since(query: str) -> tuple[int, float]:
+    """Return after which call to start, and how long to wait for one, in seconds."""
     given = dict(parse_qsl(query, keep_blank_values=True))
-    since = given.pop("since", "0")
+    since, wait_s = given.pop("since", "0"), given.pop("wait_s", "0")
     if given:
-        raise MemmockError(f"calls has no parameter {shortened(next(iter(given)))}; it has since")
+        raise MemmockError(f"calls has no parameter {shortened(next(iter(given)))}; it has since and wait_s")
     if not re.fullmatch("[0-9]{1,18}", since):
         raise MemmockError(f"since must be the number of a call, not {shortened(since)}")
-    return int(since)
+    if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,6})?", wait_s):
+        raise MemmockError(f"wait_s must be a number of seconds below 100, not {shortened(wait_s)}")
+    return int(since), float(wait_s)
 
 
 # ---- the routes, and their document
@@ -212,8 +245,9 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("scenario", "DELETE"): Route(Admin._clear_rules, "Clear all rules: scenarios, plans, chaos", "Rules"),
     ("plan", "GET"): Route(Admin._plans, "The plans that are not played to their end", "Plans"),
     ("plan", "PUT"): Route(Admin._plan, "Play scenarios one after the other", "Plans", "Plan"),
-    ("plan", "DELETE"): Route(Admin._clear_plans, "Clear all rules: scenarios, plans, chaos", "Plans"),
+    ("plan", "DELETE"): Route(Admin._clear_plans, "Clear the plans", "Plans"),
     ("chaos", "PUT"): Route(Admin._chaos, "Play scenarios by chance", "Rules", "Chaos"),
+    ("chaos", "DELETE"): Route(Admin._clear_chaos, "Play nothing by chance", "Rules"),
     ("memories", "GET"): Route(Admin._remembered, "What the mock remembers", "Memories"),
     ("memories", "PUT"): Route(Admin._remember, "Replace what the mock remembers", "Memories", "Memories"),
     ("calls", "GET"): Route(Admin._calls, "The calls, the oldest first", "Calls"),
@@ -260,7 +294,12 @@ def _operation(name: str, method: str, route: Route) -> dict[str, Any]:
     if (name, method) == ("calls", "GET"):
         since = {"type": "integer", "minimum": 0, "default": 0}
         about = "the number of a call: only later ones are shown; `last` of an answer, to ask for what is new"
-        operation["parameters"] = [{"name": "since", "in": "query", "description": about, "schema": since}]
+        wait_s = {"type": "number", "minimum": 0, "exclusiveMaximum": 100, "default": 0}
+        until = "how long to wait, in seconds, until there are some and the answers to all of them are sent"
+        operation["parameters"] = [
+            {"name": "since", "in": "query", "description": about, "schema": since},
+            {"name": "wait_s", "in": "query", "description": until, "schema": wait_s},
+        ]
     return operation
 
 

@@ -32,7 +32,7 @@ class Gate(NamedTuple):
 
     def _unproven(self, request: Request) -> Reply | None:
         if self.token is None:
-            if _is_local(self.host):
+            if is_local(self.host):
                 return None
             return _forbidden(
                 f"the server listens on {self.host}, where others may reach it, so its control API needs "
@@ -42,7 +42,11 @@ class Gate(NamedTuple):
         same = hmac.compare_digest(sent.strip().encode("utf-8", "replace"), self.token.encode())
         if same and scheme.lower() == "bearer":
             return None
-        message = "the control API needs the header `Authorization: Bearer …` with its token"
+        message = (
+            "the control API needs the header `Authorization: Bearer …` with the value of --control-token"
+        )
+        if request.header("Authorization"):
+            message += ", not the one that was sent"
         return Reply.error(401, "unauthorized", message, (("WWW-Authenticate", 'Bearer realm="memmock"'),))
 
     def _misdirected(self, request: Request) -> Reply | None:
@@ -52,7 +56,7 @@ class Gate(NamedTuple):
             return _forbidden(f"the Host header must be there once, not {len(hosts)} times")
         found = _HOST.fullmatch(hosts[0])
         name = found[1].strip("[]").lower().removesuffix(".") if found else ""
-        if name and (_is_local(name) or name == self.host):
+        if name and (is_local(name) or name == self.host):
             return None
         return _forbidden(
             f"the Host header must name this server, as localhost or 127.0.0.1, not {shortened(hosts[0])}"
@@ -80,7 +84,8 @@ def _forbidden(message: str) -> Reply:
     return Reply.error(403, "forbidden", message)
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
+    """Whether a host name or address stands for this machine only."""
     return host == "localhost" or _is_loopback(host)
 
 

@@ -14,14 +14,14 @@ _MOST_TEXT = 10_000
 """How long a text may be that names scenarios: they are read on the server's loop."""
 
 
-def _object(needs: str | None = None, **kinds: Any) -> dict[str, Any]:
+def _object(required: str | None = None, **kinds: Any) -> dict[str, Any]:
     """Return the schema of an object with these fields, all needed if it is not said which; ? is or null."""
     properties = {
         name: {"type": [kind[:-1], "null"] if kind.endswith("?") else kind} if isinstance(kind, str) else kind
         for name, kind in kinds.items()
     }
-    required = [*properties] if needs is None else needs.split()
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    needed = [*properties] if required is None else required.split()
+    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
 
 def _array(of: dict[str, Any]) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def _array(of: dict[str, Any]) -> dict[str, Any]:
 _ANY = {"type": "object"}
 _NAMES = {"type": "string", "maxLength": _MOST_TEXT}
 _RULE = _object(
-    needs="steps", use="string", plan="string", chaos="string", seed="integer",
+    required="steps", use="string", plan="string", chaos="string", seed="integer",
     when={"type": ["object", "string"]}, for_s="number",
     steps=_array(_object(play="string", times="integer?", played="integer")),
 )  # fmt: skip
@@ -42,12 +42,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         scenarios=_array(
             _object(
                 name="string", family="string", summary="string", outcomes=_array({"type": "string"}),
-                parameters=_ANY, aliases=_array({"type": "string"}),
+                parameters=_ANY, aliases=_array({"type": "string"}), needs="string",
             )
         )
     ),
     "Use": _object(
-        needs="use", use=_NAMES, times="integer?", when="object?", for_s="number?", **{"with": "object?"}
+        required="use", use=_NAMES, times="integer?", when="object?", for_s="number?", **{"with": "object?"}
     ),
     "Plan": _object(plan=_NAMES),
     "Chaos": _object(chaos=_NAMES, seed="integer"),

@@ -61,7 +61,7 @@ DEFAULT_PORT = 8765
     "--scenarios",
     "own",
     metavar="FILE",
-    help="YAML or JSON with scenarios of your own; see docs/scenarios.md.",
+    help="YAML or JSON with scenarios of your own; see docs/faults.md.",
 )
 @click.option(
     "--control-token",
@@ -97,7 +97,7 @@ def command(
 
     Which scenario is played can be changed while it runs: the control API is under /__memmock__/.
     """
-    from memmock.admin import PREFIX, Admin
+    from memmock.admin import PREFIX, Admin, is_local
     from memmock.cli.call_log import CallLog, as_json, as_json_at_end, as_text, as_text_at_end
     from memmock.memories import builtin, load
     from memmock.playbook import EVERYTHING, Playbook
@@ -105,6 +105,8 @@ def command(
     from memmock.scenario_file import OwnScenarios, read
     from memmock.server import Elsewhere, Server
 
+    if seed is not None and chaos is None:
+        raise click.UsageError("--seed is for --chaos, which is not given")
     memories = builtin() if persona is None else load(persona)
     memories.prepare()
     scenarios = OwnScenarios() if own is None else read(own)
@@ -146,6 +148,7 @@ def command(
             max_response_bytes=max_response_bytes,
         )
         control = server.url + PREFIX
+        reachable = control_token is not None or is_local(host)
         if form == "json":
             facts = {"endpoint": config.endpoint, "authorization": config.authorization, "control": control}
             ready = json.dumps(facts if seed is None else {**facts, "seed": seed})
@@ -154,7 +157,8 @@ def command(
             plays = [str(rule) for rule in playbook.rules]
             if chaos is not None:
                 plays[plan is not None] += f" (--seed {seed})"
-            ready = _welcome(config, f"{len(memories):,} memories of {whose}", plays, control)
+            change = _change(control, control_token is not None) if reachable else _NO_CONTROL
+            ready = _welcome(config, f"{len(memories):,} memories of {whose}", plays, change)
         line, end = (as_json, as_json_at_end) if form == "json" else (as_text, as_text_at_end)
         with CallLog(provider.journal, line, end, all_of_them=form == "json"):
             server.run(ready=lambda: click.echo(ready))
@@ -163,7 +167,7 @@ def command(
         elsewhere.stop()
 
 
-def _welcome(config: RetrievalConfig, what: str, plays: list[str], control: str) -> str:
+def _welcome(config: RetrievalConfig, what: str, plays: list[str], change: str) -> str:
     body = json.dumps({"query": "用户和灵绯之前约定的暗号", "max_results": 1}, ensure_ascii=False)
     headers = {
         "Content-Type": "application/json",
@@ -187,11 +191,23 @@ def _welcome(config: RetrievalConfig, what: str, plays: list[str], control: str)
             "",
             textwrap.dedent(block[2:-2]),
             "",
-            "Change what it plays: memmock scenarios lists it all",
+            "Change what it plays (memmock scenarios lists it all):",
             "",
-            f"curl -s -X PUT {control}scenario \\",
-            "  -H 'Content-Type: application/json' -d '{\"use\": \"late\"}'",
+            change,
             "",
             "Calls (Ctrl-C to stop):",
         ]
     )
+
+
+_NO_CONTROL = "Others may reach this server, so its control API is off; --control-token turns it on."
+
+
+def _change(control: str, token: bool) -> str:
+    lines = [
+        f"curl -s -X PUT {control}scenario \\",
+        "  -H 'Content-Type: application/json' -d '{\"use\": \"late\"}'",
+    ]
+    if token:
+        lines.insert(1, '  -H "Authorization: Bearer $MEMMOCK_CONTROL_TOKEN" \\')
+    return "\n".join(lines)

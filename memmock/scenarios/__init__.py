@@ -51,9 +51,14 @@ def named(name: str, own: Mapping[str, Scenario] | None = None) -> Scenario:
     """
     names = _NAMES | dict(own or {})
     found = names.get(name) or names.get(name.strip().lower().replace("_", "-"))
-    if found is None:
-        raise _unknown(name, names)
-    return found
+    if found is not None:
+        return found
+    if name in FAMILIES:
+        some = ", ".join(scenario.name for scenario in family(name)[:3])
+        raise MemmockError(f"{name!r} is a family of scenarios; choose one of it, as {some}")
+    if "*" in name:
+        raise MemmockError(f"there is no scenario {name!r}; to play one so many times, use a plan or `times`")
+    raise _unknown(name, names)
 
 
 def members(name: str) -> list[Scenario]:
@@ -66,6 +71,8 @@ def members(name: str) -> list[Scenario]:
         return family(name)
     if name in _NAMES:
         return [named(name)]
+    if "(" in name:
+        raise MemmockError(f"there is no scenario {name!r}; give the name alone, without parameters")
     raise _unknown(name, (*FAMILIES, *_NAMES))
 
 

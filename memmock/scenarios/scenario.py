@@ -177,6 +177,7 @@ class Scenario:
             "outcomes": list(self.outcomes),
             "parameters": {parameter.name: parameter.default for parameter in self.parameters},
             "aliases": list(self.aliases),
+            "needs": self.needs,
         }
 
 
