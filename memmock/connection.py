@@ -9,6 +9,7 @@ told how that ended.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import re
 import time
@@ -89,7 +90,8 @@ class Hub:
         self.failed = failed
         self.greets: Callable[[], bool] = lambda: True  # asked whether a new connection is to be served
         self.connections: set[Connection] = set()
-        self.connected = 0  # how many connections there were so far
+        self.numbers = itertools.count(1)  # of the connections
+        self.connected = 0  # how many there were so far
         self.stopped = False
         self.heads: dict[bytes, Head] = {}  # those that were parsed so far, by their bytes
         self._out: list[tuple[asyncio.Transport, bytes]] = []
@@ -159,7 +161,7 @@ class Connection(asyncio.Protocol):
         hub = self._hub
         hub.connections.add(self)
         hub.connected += 1
-        self._number = hub.connected
+        self._number = next(hub.numbers)
         peer = transport.get_extra_info("peername")
         self._client = peer[0] if isinstance(peer, tuple) else ""
         if not hub.greets():
@@ -173,8 +175,7 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         if self._answering is not None:
             self._answering.cancel()
-        if self._farewell is not None:
-            self._farewell()
+        self._say_farewell()
 
     def data_received(self, data: bytes) -> None:
         """Parse; the callbacks below do the rest."""
@@ -463,8 +464,10 @@ class Connection(asyncio.Protocol):
         """Do what a delivery says, step by step, and tell the reply how that ended."""
         script = scripted(reply, turn.request, turn.keep_alive)
         self._hub.flush()  # what was answered before goes first
+        self._say_farewell()
         self._player = player = Player(self._transport)
-        if script.ending != "keep" or reply.delivery.endless:
+        serves = script.serves and script.end_s > 0
+        if not serves and (script.ending != "keep" or reply.delivery.endless):
             self._hear_no_more()  # nothing else will be answered here: read on only to see the client leave
             self._regulate()
 
@@ -489,12 +492,24 @@ class Connection(asyncio.Protocol):
             tell(how)
             self._idle()
             self._answer_waiting()
+        elif serves:
+            self._transport.set_write_buffer_limits()
+            self._farewell = lambda: tell(how)
+            self._loop.call_later(script.end_s, self._close_when_idle)
+            self._idle()
+            self._answer_waiting()
         else:
             self._farewell = lambda: tell(how)
             if script.ending == "reset":
                 self._reset()
             else:
                 self._leave()
+
+    def _say_farewell(self) -> None:
+        """Tell how the last delivery ended, which is known when the connection ends or another follows."""
+        farewell, self._farewell = self._farewell, None
+        if farewell is not None:
+            farewell()
 
     def _reset(self) -> None:
         self._deaf = True
@@ -590,6 +605,11 @@ class Connection(asyncio.Protocol):
         else:
             self.close()
 
+    def _close_when_idle(self) -> None:
+        if not self._transport.is_closing():
+            self.close_if_idle()
+            self._loop.call_later(_AGAIN_S, self._close_when_idle)
+
     def close_if_idle(self) -> None:
         """Close, unless a request is under way."""
         if not (self._receiving or self._waiting or self._answering):
@@ -604,6 +624,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
+_AGAIN_S = 0.01
 _VERSIONS = ("1.1", "1.0")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_REQUEST = Request("", "")

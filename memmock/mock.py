@@ -14,6 +14,7 @@ from functools import cached_property
 from os import PathLike
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 from memmock.contract import (
     DEFAULT_AUTHORIZATION,
@@ -119,6 +120,8 @@ class Mock:
             "authorization": self.authorization,
             "timeout_ms": self._settings.timeout_ms,
         }
+        if self._settings.max_response_bytes != DEFAULT_MAX_RESPONSE_BYTES:
+            block["max_response_bytes"] = self._settings.max_response_bytes
         return block | overrides
 
     # ---- what it answers
@@ -327,12 +330,12 @@ class Mock:
 
     def _doubt(self, call: Call) -> str:
         if call.followed:
-            how = (
-                "with the authorization" if call.request.header("Authorization") else "without authorization"
-            )
+            how = "with" if call.request.header("Authorization") else "without"
+            there = urlsplit(f"//{call.request.header('Host') or ''}").netloc
+            where = "" if there in ("", urlsplit(self.endpoint).netloc) else f" to {there}"
             return (
-                f"call {call.number} followed a redirect, as a {call.request.method} {how}; a consumer does "
-                f"not follow redirects"
+                f"call {call.number} followed a redirect{where}, as a {call.request.method} {how} the "
+                f"authorization; a consumer does not follow redirects"
             )
         stayed_ms = 0.0 if call.sent is None else (call.sent.elapsed_s - call.reply.delivery.end_s) * 1000
         if call.played and stayed_ms > call.timeout_ms + _GRACE_MS:

@@ -29,7 +29,7 @@ class MockServer:
         self.settings = settings or MockSettings()
         self._idle = self._current = Mock(self.settings, "").provider
         self._server = Server(self._answer, host=host, port=port, door=_Door(self))
-        self._elsewhere = Elsewhere(self._answer, host)
+        self._elsewhere = Elsewhere(self._server)
 
     @property
     def endpoint(self) -> str:
@@ -70,8 +70,8 @@ class MockServer:
         if self._current is not self._idle:
             raise MemmockError("a fresh mock is being served already; leave its `with` before the next")
         mock = Mock(self.settings, self.endpoint)
-        before = self._server.connected
-        mock._connected = lambda: self._server.connected - before
+        before = self._connected()
+        mock._connected = lambda: self._connected() - before
         mock.provider.elsewhere = self._elsewhere.url
         mock.provider.playbook.changed = self._server.look
         self._server.forget()  # what went wrong for nobody, or in a test that had failed already
@@ -83,6 +83,9 @@ class MockServer:
             self._server.look()
         self._server.check()
         mock.verify(allow)
+
+    def _connected(self) -> int:
+        return self._server.connected + self._elsewhere.connected
 
     def _answer(self, request: Request) -> Reply | Awaitable[Reply]:
         return self._current(request)

@@ -103,6 +103,7 @@ def _play(
                 client.send(step)
             else:
                 client.wait(step)
+        client.wait(script.end_s)
         if script.ending == "hang":
             client.wait(math.inf)
         deadline = time.monotonic() + LINGER_S

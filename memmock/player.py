@@ -43,6 +43,8 @@ class Player:
             else:
                 due = max(due + step, time.monotonic())
                 await _sleep_until(due)
+        if script.end_s and not script.serves:
+            await _sleep_until(time.monotonic() + script.end_s)
         if script.ending == "hang":
             await asyncio.Event().wait()
         if script.ending == "reset":

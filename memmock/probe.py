@@ -5,7 +5,6 @@ Nothing of memmock's server or consumer is used here, so that it can testify for
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import time
 from dataclasses import dataclass, field
@@ -46,6 +45,7 @@ class Probe:
 
     def __init__(self, host: str, port: int, patience_s: float = 10.0) -> None:
         self.seen = Seen()
+        self._was_reset = False
         self._patience_s = patience_s
         self._start = time.monotonic()
         try:
@@ -61,9 +61,13 @@ class Probe:
     def send(self, data: bytes) -> None:
         """Send bytes, as far as the peer takes them."""
         if self._socket is not None:
-            with contextlib.suppress(OSError):  # what became of the connection shows when reading
-                self._socket.settimeout(self._patience_s)
+            self._socket.settimeout(self._patience_s)
+            try:
                 self._socket.sendall(data)
+            except ConnectionResetError:  # the system tells of a reset once: now, or when reading
+                self._was_reset = True
+            except OSError:
+                pass  # what became of the connection shows when reading
 
     def read(self, size: int, until_s: float) -> None:
         """Read until `size` bytes are there in all, the connection ends, or so many seconds are over.
@@ -83,7 +87,7 @@ class Probe:
                 self._ended("reset")
                 return
             if not data:
-                self._ended("close")
+                self._ended("reset" if self._was_reset else "close")
                 return
             self.seen.data += data
             self.seen.arrivals.append((self.elapsed_s, len(self.seen.data)))

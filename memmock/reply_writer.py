@@ -33,11 +33,15 @@ def encoded(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, bo
 class Script(NamedTuple):
     """What is to be done for one reply: `steps` in their order, then `ending`.
 
-    A step is bytes to send or a pause in seconds. There is no end to the steps of an endless body.
+    A step is bytes to send or a pause in seconds. There is no end to the steps of an endless body. `end_s` is
+    the pause before the ending, in seconds. With `serves`, the connection goes on being served during it, as
+    the reply is complete and nothing has told the client of the end.
     """
 
     steps: Iterator[bytes | float]
     ending: Ending
+    end_s: float = 0.0
+    serves: bool = False
 
 
 def scripted(reply: Reply, request: Request, keep_alive: bool) -> Script:
@@ -61,7 +65,8 @@ def scripted(reply: Reply, request: Request, keep_alive: bool) -> Script:
     ending = delivery.ending
     if ending == "keep" and not keep_alive:
         ending = "close"
-    return Script(_steps(delivery, interim + head, parts), ending)
+    serves = delivery.ending == "close" and keep_alive and not delivery.cut and delivery.wire is None
+    return Script(_steps(delivery, interim + head, parts), ending, delivery.end_s, serves)
 
 
 def _framed(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, Iterator[bytes], bool]:
@@ -111,8 +116,6 @@ def _steps(delivery: Delivery, head: bytes, parts: Iterator[bytes]) -> Iterator[
         yield from _joined(
             _sliced(iter((head,)), size, every_s), _sliced(parts, SLICE_BYTES, PACE_S), every_s
         )
-    if delivery.end_s:
-        yield delivery.end_s
 
 
 def _joined(

@@ -309,10 +309,11 @@ class Server:
 
 
 class Elsewhere:
-    """The same handler at another port, which is opened when its URL is first asked for."""
+    """The handler of a server at another port, which is opened when its URL is first asked for."""
 
-    def __init__(self, handler: Handler, host: str) -> None:
-        self._server = Server(handler, host=host)
+    def __init__(self, server: Server) -> None:
+        self._server = Server(server._hub.handler, host=server.host)
+        self._server._hub.numbers = server._hub.numbers  # a number stands for one connection, at either port
         self._started = False
 
     def url(self) -> str:
@@ -325,6 +326,11 @@ class Elsewhere:
             self._server.start()
             self._started = True
         return self._server.url
+
+    @property
+    def connected(self) -> int:
+        """How many connections were made to the port so far."""
+        return self._server.connected
 
     def stop(self) -> None:
         """Close the port, if it was opened."""

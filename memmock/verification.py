@@ -207,13 +207,13 @@ class _Check:
         return replies_in(bytes(self._probe.seen.data), closed=self._probe.seen.end == "close")
 
     def _second_call(self) -> str:
-        before = len(self._probe.seen.data)
+        before, reads = len(self._probe.seen.data), len(self._probe.seen.arrivals)
         self._mock.use("success")
         self._probe.send(self._request)
         while self._probe.is_open and self._probe.elapsed_s < 2 * SLACK_S:
             self._probe.read(len(self._probe.seen.data) + 1, self._probe.elapsed_s + SLACK_S)
             if answers := replies_in(bytes(self._probe.seen.data[before:]), closed=False):
-                del self._probe.seen.data[before:]
+                del self._probe.seen.data[before:], self._probe.seen.arrivals[reads:]
                 return "answered" if _is_good(answers[0]) else "answered badly"
         return "not answered"
 
@@ -236,7 +236,7 @@ class _Plan:
         self._steps: list[tuple[float, bytes]] = []
         self.size = 0
         self.end_s = 0.0
-        steps = scripted(call.reply, call.request, keep_alive=True).steps
+        steps, _, pause_s, _ = scripted(call.reply, call.request, keep_alive=True)
         if call.reply.delivery == AT_ONCE:
             steps = iter([encoded(call.reply, call.request, True)[0]])
         for step in steps:
@@ -247,6 +247,7 @@ class _Plan:
             self.size += len(step)
             if self.size > 2 * ENOUGH_BYTES and call.reply.delivery.endless:
                 return
+        self.end_s += pause_s
 
     def first(self, size: int) -> bytes:
         """Return the first `size` bytes."""

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
-from memmock import __version__
+from memmock import __version__, verification
 from memmock.cli import COMMANDS, main
 from memmock.http import JSON_TYPE, Reply
 from memmock.rules import RULES
@@ -279,14 +279,16 @@ def test_scenarios_that_are_not_of_the_family_are_a_usage_error(options):
 def test_scenarios_are_verified():
     output = run("scenarios", "--verify", "html", "reset-mid-body", "refused")
     lines = output.splitlines()
-    assert re.fullmatch(
-        r"ok      html                          [\d,]+ bytes, first after \d+ ms, still open", lines[0]
-    )
+    times = r"[\d,]+ bytes, first after \d+ ms, last after \d+ ms"
+    assert re.fullmatch(rf"ok      html                          {times}, still open", lines[0])
     assert lines[1] == "ok      refused                       connection refused"
-    assert re.fullmatch(
-        r"ok      reset-mid-body                \d+ bytes, first after \d+ ms, RST after \d+ ms", lines[2]
-    )
+    assert re.fullmatch(rf"ok      reset-mid-body                {times}, RST after \d+ ms", lines[2])
     assert lines[3:] == ["", "3 of 3 scenarios arrived as promised."]
+
+
+def test_what_is_told_of_a_scenario_is_not_what_came_after_it():
+    (proof,) = verification.verify([CATALOGUE["html"]])  # then another call is made on the connection
+    assert proof.seen.arrivals[-1][1] == len(proof.seen.data)
 
 
 def test_scenarios_are_verified_for_another_limit():

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -519,11 +520,19 @@ def test_stop_is_quick_and_leaves_nothing_whatever_is_under_way():
     with contextlib.ExitStack() as stack:
         for kind in list(kinds) * 10:
             stack.enter_context(Wire(server.port)).post(kind)
-        until(lambda: sum(connection._player is not None for connection in server._hub.connections) == 60)
+        until(
+            lambda: (
+                sum(
+                    connection._player is not None or connection._farewell is not None
+                    for connection in server._hub.connections
+                )
+                == 60
+            )
+        )
         start = time.monotonic()
         server.stop()
         assert time.monotonic() - start < 1
-    assert {told.sent().how for _ in range(60)} == {"stopped"}
+    assert Counter(told.sent().how for _ in range(60)) == {"stopped": 50, "completed": 10}
     assert told.nothing_more()
     assert not server._hub.connections
     assert threading.active_count() == threads
@@ -769,3 +778,37 @@ def test_server_that_stops_while_the_door_moves_leaves_nothing_open():
         assert not thread.is_alive()
         assert (failures, unclosed) == ([], [])
         socket.create_server(("127.0.0.1", server.port)).close()
+
+
+def test_connection_that_is_to_be_closed_unannounced_is_served_until_then():
+    replies = [ABC.closed(after=0.2), Reply(body=b"second")]
+    told = Told(lambda _: replies.pop(0))
+    with Server(told) as server, Wire(server.port) as wire:
+        wire.post(b"")
+        assert wire.answer().body == b"abc"
+        wire.post(b"")
+        assert wire.answer().body == b"second"
+        assert wire.rest() == b""
+        assert told.sent().how == "completed"
+
+
+def test_hang_ends_with_the_client_however_much_waits_behind_it():
+    told = Told(lambda _: ABC.cut_head(0).hanging())
+    with Server(told) as server:
+        with Wire(server.port) as wire:
+            wire.send(request(b"") * 200)
+            until(lambda: any(connection._player for connection in server._hub.connections))
+        assert told.sent().how == "client closed"
+        until(lambda: not server._hub.connections)
+
+
+def test_failure_to_be_told_is_kept_for_the_check():
+    def broken(_):
+        raise LookupError("nobody listens")
+
+    with Server(lambda _: ABC.chunked()._replace(on_sent=broken)) as server, Wire(server.port) as wire:
+        wire.post(b"")
+        assert wire.answer(body=False).status == 200
+        until(lambda: server._failures)
+        with pytest.raises(LookupError):
+            server.check()

@@ -379,18 +379,19 @@ For a plan that may end early: memmock.plan(…, must_finish=False)"""
     )
 
 
-def names(scenarios):
-    return [scenario.name for scenario in scenarios]
+def names(*families, without=()):
+    return [each.name for name in families for each in family(name) if each.name not in without]
 
 
 CHOICES = {
-    "'timing'": names(family("timing")),
+    "'timing'": names("timing"),
     "'late', 'empty'": ["empty", "late"],  # in the order of the catalogue
-    "'timing', 'empty', 'late'": ["empty", *names(family("timing"))],
+    "'timing', 'empty', 'late'": ["empty", *names("timing")],
     "'503', '429'": ["rate-limited", "unavailable"],
-    "'timing', without=['drip', 'slow-headers']": names(family("timing"))[:-2],
-    "'timing', without='drip'": [name for name in names(family("timing")) if name != "drip"],
-    "'timing', 'bodies', without=['bodies', 'hang']": [n for n in names(family("timing")) if n != "hang"],
+    "'timing', without=['drip', 'slow-headers']": names("timing", without=["drip", "slow-headers"]),
+    "'timing', without='drip'": names("timing", without=["drip"]),
+    "'statuses', without=('503',)": names("statuses", without=["unavailable"]),
+    "'timing', 'bodies', without=['bodies', 'hang']": names("timing", without=["hang"]),
 }
 
 
@@ -450,7 +451,7 @@ WRONG_CHOICES = {
     "'timin'": "there is no scenario 'timin'; near it are timing, ",
     "'late', 'reset-mid-bod'": "there is no scenario 'reset-mid-bod'; near it are reset-mid-body, ",
     "'timing', without=['dripp']": "there is no scenario 'dripp'; near it are drip; ",
-    "'late(factor=2)'": "there is no scenario 'late(factor=2)'; ",
+    "'late(factor=2)'": "there is no scenario 'late(factor=2)'; give the name alone, without parameters",
     "": NAMES,
     "['late', 'hang']": NAMES,
     "503": NAMES,
@@ -544,10 +545,13 @@ def test_client_that_works_against_the_rules_is_warned_of(pytester, bare):
 
         @pytest.mark.memmock(scenario="drip(factor=8)")
         def test_stays(memmock): ask(memmock)
+
+        @pytest.mark.memmock(scenario="html")
+        def test_does_not_ask(memmock): pass
         """
     )
     result = bare("-W", "default::memmock.mock.MemmockWarning")
-    result.assert_outcomes(passed=3, warnings=3)
+    result.assert_outcomes(passed=4, warnings=4)
     result.stdout.fnmatch_lines(
         [
             "*::test_follows",
@@ -559,7 +563,42 @@ def test_client_that_works_against_the_rules_is_warned_of(pytester, bare):
             "*::test_stays",
             "*MemmockWarning: call 1, drip(factor=8.0): the client stayed for * ms, but timeout_ms is 50; "
             "it bounds the whole exchange, not each read",
+            "*::test_does_not_ask",
+            "*MemmockWarning: html was to be played, and no call came for it",
         ]
+    )
+
+
+def test_failed_test_shows_what_was_asked_and_what_is_played(pytester, bare):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.memmock(scenario="html")
+        def test_wrong(memmock, memmock_consumer):
+            assert not memmock_consumer.retrieve("茶").ok
+            memmock.chaos("null=1", seed=7)
+            assert memmock_consumer.retrieve("茶").ok
+
+        def test_wrong_without_calls(memmock):
+            assert False
+
+        def test_right(memmock_consumer):
+            assert memmock_consumer.retrieve("茶").ok
+        """
+    )
+    result = bare("-rA")
+    result.assert_outcomes(passed=1, failed=2)
+    assert result.stdout.str().count("- memmock -") == 1
+    section = result.stdout.str().partition("- memmock -")[2].partition("\n")[2].partition("\n__")[0]
+    assert (
+        section
+        == """It plays, the first that applies:
+  null=1.0 (seed 7)
+  html
+2 calls came:
+  call 1: POST /memory_retrieval {"query": "茶"} -> 200 (html: completed)
+  call 2: POST /memory_retrieval {"query": "茶"} -> 200 (null: completed)"""
     )
 
 

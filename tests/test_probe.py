@@ -207,14 +207,16 @@ def test_reset_is_seen_without_data(provider, probe):
     assert (seen.data, seen.end) == (b"", "reset")
 
 
-def test_reset_before_the_request_is_seen(provider):
-    provider.play([on_connect, reset])
+@pytest.mark.parametrize("data", [b"", GOOD[:20]], ids=["nothing", "data"])
+def test_reset_before_the_request_is_seen(provider, data):
+    provider.play([on_connect, data, reset])
     probe = Probe("127.0.0.1", provider.port)
     try:
+        assert provider.idle.wait(PATIENCE_S)  # the request meets a connection that is reset already
         seen = ask(probe)
     finally:
         probe.close()
-    assert (seen.data, seen.end) == (b"", "reset")
+    assert (seen.data, seen.end) == (data, "reset")
 
 
 def test_refused_connection_is_seen_and_all_else_is_of_no_use():

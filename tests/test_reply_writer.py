@@ -302,8 +302,14 @@ def test_ending_that_was_not_announced_does_not_show_in_the_head():
 
 
 def test_pause_before_the_ending_comes_last():
-    assert steps(ABC.reset(after=0.5)) == [LENGTH_HEAD + b"abc", 0.5]
-    assert steps(ABC.cut_head(0).closed(after=0.5)) == [0.5]
+    script = scripted(ABC.reset(after=0.5), ASKED, keep_alive=True)
+    assert (list(script.steps), script.end_s, script.serves) == ([LENGTH_HEAD + b"abc"], 0.5, False)
+
+
+def test_connection_is_served_until_it_is_closed_when_nothing_tells_of_it():
+    assert scripted(ABC.closed(after=0.5), ASKED, keep_alive=True).serves
+    assert not scripted(ABC.closed(after=0.5), ASKED, keep_alive=False).serves
+    assert not scripted(ABC.cut(1).closed(after=0.5), ASKED, keep_alive=True).serves
 
 
 def test_nothing_is_sent_of_a_reply_that_is_cut_before_its_head():

@@ -136,7 +136,7 @@ def command(
     admin = Admin(provider, host=host, token=control_token, restore=set_up)
     server = Server(admin, host=host, port=port, door=playbook)
     playbook.changed = server.look
-    elsewhere = Elsewhere(provider, host)
+    elsewhere = Elsewhere(server)
     provider.elsewhere = elsewhere.url
     server.bind()
     try:

@@ -49,10 +49,10 @@ def no_optional_fields(stage: Stage) -> Reply:
 def odd_fields(stage: Stage) -> Reply:
     """Optional fields have the wrong type or an odd value, which is no reason to drop a memory."""
     odd: list[dict[str, Any]] = [
-        {"id": 7, "confidence": "0.9"},
-        {"type": "mood", "confidence": 0},
+        {"id": 7, "type": "mood", "confidence": "0.9", "updated_at": "yesterday", "source": ["chat"]},
         {"id": None, "type": None, "confidence": None, "updated_at": None, "source": None},
-        {"updated_at": "yesterday", "source": ["chat"], "confidence": 90},
+        {"id": "", "type": "", "confidence": 0, "updated_at": 1764500000, "source": ""},
+        {"id": {"n": 7}, "type": ["other"], "confidence": 90, "updated_at": "", "source": True},
     ]
     memories = [{**memory, **odd[n % len(odd)]} for n, memory in enumerate(stage.memories)]
     return Reply.json({"memories": memories})
@@ -70,9 +70,9 @@ def mixed_memories(stage: Stage) -> Reply:
         [],
         3.5,
     ]
-    mixed: list[Any] = [unusable[0]]
-    for n, memory in enumerate(stage.memories):
-        mixed += [memory, unusable[(n + 1) % len(unusable)]]
+    mixed: list[Any] = [*unusable[:3], *stage.memories[:1], *unusable[3:]]
+    for memory in stage.memories[1:]:
+        mixed += [memory, None]
     return Reply.json({"memories": mixed})
 
 
@@ -97,14 +97,16 @@ def conflicting(stage: Stage) -> Reply:
 def over_max_results(stage: Stage, *, extra: int = 3) -> Reply:
     """More memories come than were asked for."""
     count = min(stage.max_results, 1000) + min(extra, 1000)
-    (memory,) = stage.fixed("用户喜欢喝茉莉花茶。")
-    return Reply.json({"memories": [{**memory, "id": f"more-{n}"} for n in range(1, count + 1)]})
+    return Reply.json(
+        {"memories": [{"id": f"m{n}", "summary": "用户喜欢喝茶。"} for n in range(1, count + 1)]}
+    )
 
 
 @shelf("ok")
 def unicode(stage: Stage) -> Reply:
     """Summaries hold emoji, astral and rare characters, combining marks, right-to-left text and U+2028."""
     return Reply.json({"memories": stage.fixed(
+        "👩🏽‍🚀 用户姓𠮷 e\u0301 مرحبا\u2028下一行\ufeff。",
         "用户家里有四口人 👨‍👩‍👧‍👦，爱养猫 🐈‍⬛，常发 🏳️‍🌈 和 👍🏽。",
         "用户姓𠮷，住在𪚥村，喜欢 𝒜𝓁𝑔𝑒𝒷𝓇𝒶 和 𓂀。",
         "المستخدم يحب القهوة ☕ و‎100‎ كتاب, והוא גר בתל אביב.",
@@ -133,6 +135,7 @@ def whitespace_json(stage: Stage) -> Reply:
 def markup(stage: Stage) -> Reply:
     """Summaries hold quotes, backslashes, HTML, templates and a NUL, which are text like any other."""
     return Reply.json({"memories": stage.fixed(
+        'a "quote", a \\backslash, <b>&amp;</b>, {{ x }}, %s, a NUL \u0000 and\na line break',
         'He said "no" to C:\\temp\\new and it\'s fine',
         "<script>alert('x')</script> &amp; <b>茶</b>",
         "{{ 7*7 }} ${HOME} %s %(name)s {0} #{1+1}",
@@ -206,6 +209,30 @@ def odd_headers(stage: Stage) -> Reply:
         body=body,
         content_type="",
     )
+
+
+@shelf("ok")
+def lower_case_headers(stage: Stage) -> Reply:
+    """All header names are in lower case, that of the framing too."""
+    body = stage.answer().body
+    chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    return framed(
+        "content-type: application/json", "transfer-encoding: chunked", body=chunks, content_type=""
+    )
+
+
+@shelf("ok", "connection_failed")
+def no_reason_phrase(stage: Stage) -> Reply:
+    """The status line ends behind the number, without the space that belongs there."""
+    body = stage.answer().body
+    return framed(f"Content-Length: {len(body)}", line="HTTP/1.1 200", body=body)
+
+
+@shelf("ok")
+def stays_open(stage: Stage) -> Reply:
+    """The answer is complete, and the connection stays open even when the client asked to close it."""
+    asked = (stage.request.header("Connection") or "").lower()
+    return stage.answer().hanging() if "close" in asked else stage.answer()
 
 
 @shelf("ok")

@@ -127,7 +127,8 @@ def deep_nesting(stage: Stage, *, levels: int = 100_000) -> Reply:
 @shelf("ok", "invalid_json")
 def huge_number(stage: Stage) -> Reply:
     """A confidence is 1e400, beyond a double; parsers may refuse it, but it must not become Infinity."""
-    return _body(_memory('"confidence":1e400,"rank":' + "9" * 5000))
+    digits = max(1, min(5000, stage.max_response_bytes - 200))
+    return _body(_memory('"confidence":1e400,"rank":' + "9" * digits))
 
 
 @shelf("ok")
@@ -136,9 +137,9 @@ def lone_surrogate(stage: Stage) -> Reply:
     return _body(b'{"memories":[{"id":"1","summary":"likes tea \\ud83d and cats","source":"\\udc00"}]}')
 
 
-@shelf("invalid_json")
+@shelf("invalid_json", "connection_failed")
 def corrupt_gzip(stage: Stage) -> Reply:
-    """The body says it is gzip, and is not."""
+    """The headers say that the body is gzip, and it is broken; an HTTP library may see to that itself."""
     return _body(b"\x1f\x8b\x08\x00" + bytes(range(64, 128)), JSON_TYPE, ("Content-Encoding", "gzip"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memmock.http import JSON_TYPE, Reply, encode_json
 from memmock.scenarios.scenario import Stage
 
+_PACE_S = 0.001
 _CHARACTER = "茶".encode()
 
 
@@ -20,9 +21,13 @@ def framed(
     return Reply.raw(head.encode("latin-1") + body, ending="keep")
 
 
-def paced(reply: Reply) -> Reply:
-    """Return a large reply so that it can be told how much of it the client took."""
-    return reply.dripped(16 * 1024, 0.001, part="all")
+def paced(stage: Stage, reply: Reply) -> Reply:
+    """Return a large reply in slices, so that it can be told how much of it the client took.
+
+    They come fast enough for the consumer to reach its limit in a quarter of its time.
+    """
+    slices = max(1, int(stage.timeout_s / 4 / _PACE_S))
+    return reply.dripped(max(16 * 1024, stage.max_response_bytes // slices), _PACE_S, part="all")
 
 
 def padded(stage: Stage, size: int) -> Reply:

@@ -11,7 +11,7 @@ import contextlib
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -56,7 +56,8 @@ class Stage:
     """What a scenario plays on.
 
     `answer` gives the honest answer to the request. `elsewhere` gives the URL of the same provider at another
-    port; `path` is where it answers at this one. Times are in seconds.
+    port; `path` is where it answers at this one. No more than `most` memories are played with. Times are in
+    seconds.
     """
 
     request: Request
@@ -67,12 +68,14 @@ class Stage:
     max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
     path: str = "/"
     elsewhere: Callable[[], str] | None = None
+    most: int = 1_000_000
 
     @cached_property
     def memories(self) -> list[dict[str, Any]]:
         """The memories of the honest answer, two fixed ones when it has none."""
         value = strictjson.parse(self.answer().body)
-        return value["memories"] or self.fixed("用户喜欢喝茉莉花茶。", "用户下班后常去江边散步。")
+        memories = value["memories"] or self.fixed("用户喜欢喝茉莉花茶。", "用户下班后常去江边散步。")
+        return list(memories[: self.most])
 
     def fixed(self, *summaries: str, **fields: Any) -> list[dict[str, Any]]:
         """Return memories with these summaries, of a kind that was asked for and not more than that."""
@@ -86,7 +89,7 @@ class Stage:
                 "source": "long_term_memory",
                 **fields,
             }
-            for number, summary in enumerate(summaries[: self.max_results], 1)
+            for number, summary in enumerate(summaries[: min(self.max_results, self.most)], 1)
         ]
 
 
@@ -158,8 +161,18 @@ class Scenario:
         return {name: known[name].value(value, self.name) for name, value in given.items()}
 
     def reply(self, stage: Stage, **parameters: Any) -> Reply:
-        """Return what is played on `stage`."""
-        return self.make(stage, **parameters)
+        """Return what is played on `stage`.
+
+        A scenario that is not about size is played with as many memories as the consumer's limit has room
+        for, so that it shows what it is about.
+        """
+        reply = self.make(stage, **parameters)
+        if "response_too_large" in self.outcomes or self.family == "own":
+            return reply
+        while _size(reply) > stage.max_response_bytes and len(stage.memories) > 1:
+            stage = replace(stage, most=(len(stage.memories) + 1) // 2)
+            reply = self.make(stage, **parameters)
+        return reply
 
     @classmethod
     def own(
@@ -179,6 +192,12 @@ class Scenario:
             "aliases": list(self.aliases),
             "needs": self.needs,
         }
+
+
+def _size(reply: Any) -> int:
+    if not isinstance(reply, Reply):
+        return 0
+    return len(reply.body if reply.delivery.wire is None else reply.delivery.wire)
 
 
 class Shelf:

@@ -47,6 +47,14 @@ def drip(stage: Stage, *, factor: float = 2.0) -> Reply:
 
 
 @shelf("timeout", late=True)
+def slow_body(stage: Stage, *, factor: float = 0.7) -> Reply:
+    """The headers come after `factor` times `timeout_ms`, and the body after as much time again."""
+    reply = stage.answer()
+    pause_s = factor * stage.timeout_s
+    return reply.delayed(pause_s).dripped(max(1, len(reply.body)), pause_s)
+
+
+@shelf("timeout", late=True)
 def slow_headers(stage: Stage, *, factor: float = 2.0) -> Reply:
     """The headers come a few bytes at a time, and take `factor` times `timeout_ms`."""
     reply = stage.answer()
