@@ -462,7 +462,12 @@ class Connection(asyncio.Protocol):
 
     async def _play(self, reply: Reply, turn: _Turn, start: float) -> None:
         """Do what a delivery says, step by step, and tell the reply how that ended."""
-        script = scripted(reply, turn.request, turn.keep_alive)
+        try:
+            script = scripted(reply, turn.request, turn.keep_alive)
+        except Exception:
+            if reply.on_sent is not None:
+                reply.on_sent(Sent("closed", 0, time.monotonic() - start))
+            raise
         self._hub.flush()  # what was answered before goes first
         self._say_farewell()
         self._player = player = Player(self._transport)

@@ -115,7 +115,7 @@ def _read_yaml(path: Path, text: str, check: Callable[[Any], T]) -> T:
         raise _Wrong(f"{where}: {what}{says}{column}") from None
     except yaml.reader.ReaderError as error:
         raise _Wrong(f"{path}: not YAML: {error.reason} (character {error.position})") from None
-    except (ValueError, LookupError) as error:
+    except (ArithmeticError, ValueError, LookupError) as error:
         raise _Wrong(f"{path}: a value is not what its tag says: {error}") from None
     try:
         return check(value)

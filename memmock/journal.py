@@ -59,6 +59,7 @@ class Call:
             + len(request.target)
             + _weight(request.headers)
             + len(reply.body)
+            + len(reply.delivery.wire or b"")
             + _weight(reply.headers)
         )
 
@@ -263,12 +264,12 @@ def _weight(headers: Headers) -> int:
     if known is not None and known[0] is headers:
         return known[1]
     weight = sum(_HEADER + len(name) + len(value) for name, value in headers)
-    if len(headers) <= _USUAL:
+    if len(headers) <= _USUAL and weight <= _MOST_WEIGHT:
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
         _KNOWN[id(headers)] = headers, weight
     return weight
 
 
-_USUAL = 32
-"""Sets of more headers than this are not kept for it."""
+_USUAL, _MOST_WEIGHT = 32, 16 * 1024
+"""Sets of more or larger headers than this are not kept for it."""

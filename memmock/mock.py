@@ -31,7 +31,7 @@ from memmock.playbook import EVERYTHING, Playable, Playbook, When
 from memmock.provider import Provider
 from memmock.rules import RULES, Severity, Violation
 from memmock.scenario_file import OwnScenarios, read
-from memmock.strictjson import printable
+from memmock.strictjson import printable, shortened
 
 
 class MemmockWarning(UserWarning):
@@ -349,10 +349,7 @@ class Mock:
 
     def summary(self) -> str:
         """Return what was asked and what is played, as lines to read; empty when there is neither."""
-        rules = [
-            f"  {rule} (seed {rule.seed})" if rule.odds else f"  {rule}"
-            for rule in self.provider.playbook.rules
-        ]
+        rules = [f"  {shortened(rule.description, 200)[1:-1]}" for rule in self.provider.playbook.rules]
         plays = ["It plays, the first that applies:", *rules[:_SHOWN]] if rules else []
         asked = (
             [f"{_count(self.provider.journal.total, 'call')} came:", _listed(self.calls)]

@@ -39,17 +39,22 @@ def mount(handler: Handler, httpserver: pytest_httpserver.HTTPServer, path: str)
     def respond(received: werkzeug.Request) -> werkzeug.Response:
         start, server = time.monotonic(), httpserver.server
         request = _request(received, next(numbers))
-        answer = handler(request)
-        reply = answer if isinstance(answer, Reply) else asyncio.run(_result(answer))
-        if reply.delivery == AT_ONCE:
-            return werkzeug.Response(reply.body, reply.status, list(reply.headers))
-        script = scripted(reply, request, keep_alive=False)
 
         def stopped() -> bool:
             # there is no public sign of a stop that waits for this very reply
             stopping = getattr(server, "_BaseServer__shutdown_request", False)
             return stopping or server is None or httpserver.server is not server
 
+        answer = handler(request)
+        try:
+            reply = answer if isinstance(answer, Reply) else asyncio.run(_result(answer, received, stopped))
+        except _Over:
+            gone = _Played()
+            gone.play = lambda sock: _end(sock, reset=False)
+            return gone
+        if reply.delivery == AT_ONCE:
+            return werkzeug.Response(reply.body, reply.status, list(reply.headers))
+        script = scripted(reply, request, keep_alive=False)
         response = _Played(reply.body, reply.status, list(reply.headers))
         response.play = lambda sock: _play(sock, reply, script, start, stopped)
         return response
@@ -65,8 +70,17 @@ def _request(received: werkzeug.Request, number: int) -> Request:
     return Request(received.method, target, headers, body, version, environ.get("REMOTE_ADDR", ""), number)
 
 
-async def _result(answer: Awaitable[Reply]) -> Reply:
-    return await answer
+async def _result(answer: Awaitable[Reply], received: werkzeug.Request, stopped: Callable[[], bool]) -> Reply:
+    """Return the reply of an asynchronous handler; end when the client leaves or the server is stopped."""
+    sock = received.environ["werkzeug.socket"]
+    task, client, timeout = asyncio.ensure_future(answer), _Client(sock, stopped), sock.gettimeout()
+    try:
+        while not (await asyncio.wait((task,), timeout=POLL_S))[0]:
+            client.look(0)
+        return task.result()
+    finally:
+        task.cancel()
+        sock.settimeout(timeout)
 
 
 class _Played(werkzeug.Response):
@@ -128,7 +142,7 @@ class _Client:
 
     def send(self, data: bytes) -> None:
         while data:
-            self._look(0)
+            self.look(0)
             self._sock.settimeout(POLL_S)
             try:
                 size = self._sock.send(data)
@@ -142,9 +156,9 @@ class _Client:
     def wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         while (rest := end - time.monotonic()) > 0:
-            self._look(min(rest, POLL_S))
+            self.look(min(rest, POLL_S))
 
-    def _look(self, seconds: float) -> None:
+    def look(self, seconds: float) -> None:
         """Look for so long whether the client leaves; what else it says is of no use any more."""
         if self._stopped():
             raise _Over("stopped")

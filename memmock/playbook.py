@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memmock.documents import shown
 from memmock.errors import MemmockError
 from memmock.http import Request
 from memmock.matching import FIELDS, differences
@@ -25,7 +26,7 @@ __all__ = ["EVERYTHING", "HTTP_ONLY", "Play", "Playable", "Playbook", "Rule", "S
 When = Mapping[str, Any] | Callable[[Request], bool]
 """Which calls a rule is for: those with these fields of a retrieval, or those that a function says."""
 
-MOST_RULES = 1000
+MOST_RULES = 100
 """How many rules may wait for their turn; more are a loop that forgot to use them."""
 
 
@@ -60,7 +61,7 @@ class Rule:
     expected: bool = False
 
     def __post_init__(self) -> None:
-        self._random = random.Random(self.seed)
+        self._random = random.Random(str(self.seed))  # as a number, -7 would be 7
 
     @property
     def step(self) -> Step | None:
@@ -91,6 +92,18 @@ class Rule:
             f"{step.play.spec}*{step.times}" if step.times not in (None, 1) else step.play.spec
             for step in self.steps
         )
+
+    @property
+    def description(self) -> str:
+        """What is played and to which calls, as a line to read."""
+        parts = [f"{self} (seed {self.seed})" if self.odds else str(self)]
+        if isinstance(self.when, Mapping):
+            parts.append("when " + ", ".join(f"{name} is {value!r}" for name, value in self.when.items()))
+        elif self.when is not None:
+            parts.append("when a function says so")
+        if self.until is not None:
+            parts.append(f"for {max(0.0, self.until - time.monotonic()):.1f} s more")
+        return " ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
         """Return the rule as data: what it plays, for which calls, and how often it was played."""
@@ -160,8 +173,10 @@ class Playbook:
             MemmockError: there is no such scenario, it cannot be played here, or a limit makes no sense.
         """
         play = self._play(what, parameters or {})
-        if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 1):
-            raise MemmockError(f"times must be an integer of at least 1, not {times!r}")
+        if times is not None and not (
+            _is_number(times) and isinstance(times, int) and 1 <= times <= _MOST_TIMES
+        ):
+            raise MemmockError(f"times must be an integer from 1 to {_MOST_TIMES:,}, not {_short(times)}")
         if for_s is not None and not (_is_number(for_s) and 0 < for_s < _MOST_S):
             raise MemmockError(f"for_s must be a number of seconds above 0, not {for_s!r}")
         _check_when(when)
@@ -321,6 +336,11 @@ class Playbook:
 
 
 _MOST_S = 86_400 * 365
+_MOST_TIMES = 1_000_000
+
+
+def _short(value: Any) -> str:
+    return shown(value) if isinstance(value, int) else repr(value)[:200]
 
 
 def _is_number(value: Any) -> bool:
@@ -352,4 +372,11 @@ def _check_when(when: When | None) -> None:
 
 
 def _matches(when: When, request: Request, retrieval: Mapping[str, Any]) -> bool:
-    return not differences(when, retrieval) if isinstance(when, Mapping) else bool(when(request))
+    if isinstance(when, Mapping):
+        return not differences(when, retrieval)
+    answer = when(request)
+    if isinstance(answer, Awaitable):
+        raise MemmockError(
+            "when: the function is asynchronous, and must not be: it would hold for every call"
+        )
+    return bool(answer)

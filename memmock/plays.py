@@ -94,7 +94,7 @@ def chaos_parts(text: str) -> list[tuple[str, float]]:
     """
     parts = []
     for part in _parts(text, "chaos"):
-        found = re.fullmatch(r"(.*[^=\s])\s*=\s*([0-9]*\.?[0-9]+(?:[eE]-?[0-9]+)?)", part)
+        found = re.fullmatch(r"(.*[^=\s])\s*=\s*((?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE]-?[0-9]+)?)", part)
         if found is None or found[1].count("(") != found[1].count(")"):
             raise MemmockError(f"chaos: {part!r} should be a scenario=chance, as late=0.05")
         parts.append((found[1], float(found[2])))
@@ -132,7 +132,7 @@ def _parts(text: str, what: str) -> list[str]:
 
 def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
     """Return the name and the parameters in "late(factor=2)"."""
-    found = re.fullmatch(r"\s*([^()\s]+)\s*(?:\(([^()]*)\))?\s*", spec)
+    found = re.fullmatch(r"([^()\s]+)\s*(?:\(([^()]*)\))?", spec.strip())
     if found is None:
         raise MemmockError(f"{spec!r} should be the name of a scenario, as late or late(factor=2)")
     given = {}

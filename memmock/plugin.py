@@ -45,10 +45,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     with _failing_plainly(f"{metafunc.definition.nodeid}: "):
         if "memmock_scenario" not in metafunc.fixturenames:
             raise MemmockError("@pytest.mark.memmock_scenarios is for tests that use a memmock fixture")
-        scenarios = [scenario for marker in reversed(markers) for scenario in _chosen(marker)]
-        metafunc.parametrize(
-            "memmock_scenario", scenarios, indirect=True, ids=[scenario.name for scenario in scenarios]
-        )
+        chosen = {scenario.name: scenario for marker in reversed(markers) for scenario in _chosen(marker)}
+        metafunc.parametrize("memmock_scenario", chosen.values(), indirect=True, ids=chosen)
 
 
 _MOCK = pytest.StashKey["Mock"]()
@@ -150,10 +148,9 @@ class _Marked:
 
     def set_up(self, mock: Mock, scenario: Scenario | None) -> None:
         """Let the mock play what the test is marked with."""
-        if self.scenario is not None:
-            mock.use(self.scenario)
-        if scenario is not None:
-            mock.use(scenario)
+        what = self.scenario if scenario is None else scenario
+        if what is not None:
+            mock.use(what)
         if self.plan is not None:
             mock.plan(self.plan)
 
@@ -165,7 +162,7 @@ def _marked(request: pytest.FixtureRequest) -> _Marked:
         given = dict(marker.kwargs)
         allow, scenario, plan = given.pop("allow", ()), given.pop("scenario", None), given.pop("plan", None)
         texts = all(text is None or isinstance(text, str) for text in (scenario, plan))
-        if marker.args or given or not texts or not isinstance(allow, Collection):
+        if marker.args or given or not texts or not _are_texts(allow):
             wrong = next(iter(given), None)
             what = f"no {wrong}" if wrong else f"not {marker.args or ''}{marker.kwargs or ''}"
             raise MemmockError(
@@ -178,22 +175,23 @@ def _marked(request: pytest.FixtureRequest) -> _Marked:
     return marked
 
 
+def _are_texts(value: object) -> bool:
+    return isinstance(value, Collection) and all(isinstance(item, str) for item in value)
+
+
 def _chosen(marker: pytest.Mark) -> list[Scenario]:
     """Return the scenarios that a marker names, in the order of the catalogue."""
     from memmock.scenarios import CATALOGUE, members
 
     without = marker.kwargs.get("without", ())
-    names = (*marker.args, *([without] if isinstance(without, str) else without))
-    if (
-        not marker.args
-        or set(marker.kwargs) - {"without"}
-        or not all(isinstance(name, str) for name in names)
-    ):
+    known = marker.args and not set(marker.kwargs) - {"without"}
+    if not known or not _are_texts(marker.args) or not _are_texts(without):
         raise MemmockError(
             "@pytest.mark.memmock_scenarios takes names of scenarios and families, and without=[names]"
         )
 
-    out = {scenario.name for name in names[len(marker.args) :] for scenario in members(name)}
+    names = [without] if isinstance(without, str) else without
+    out = {scenario.name for name in names for scenario in members(name)}
     wanted = {scenario.name for name in marker.args for scenario in members(name)} - out
     return [scenario for scenario in CATALOGUE.values() if scenario.name in wanted]
 

@@ -5,6 +5,7 @@ Nothing of memmock's server or consumer is used here, so that it can testify for
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from dataclasses import dataclass, field
@@ -164,6 +165,8 @@ def _body(
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return _chunks(data, start)
     if (length := headers.get("content-length")) is not None:
+        if not re.fullmatch("[0-9]{1,18}", length):
+            return None, start
         end = start + int(length)
         return (data[start:end], end) if len(data) >= end else (None, start)
     return (data[start:], len(data)) if closed else (None, start)
@@ -172,10 +175,10 @@ def _body(
 def _chunks(data: bytes, start: int) -> tuple[bytes | None, int]:
     body = b""
     while (line_end := data.find(b"\r\n", start)) >= 0:
-        try:
-            size = int(data[start:line_end].partition(b";")[0], 16)
-        except ValueError:
+        digits = data[start:line_end].partition(b";")[0].strip()
+        if not re.fullmatch(rb"[0-9a-fA-F]{1,15}", digits):
             return None, start
+        size = int(digits, 16)
         start = line_end + 2
         if size == 0:
             while (line_end := data.find(b"\r\n", start)) >= 0:

@@ -87,7 +87,9 @@ class Provider:
         asked = self._asked(request)
         if isinstance(asked, Reply):
             reply = asked
-        elif self.playbook.active and (play := self.playbook.next(request, asked[-1])) is not None:
+        elif (
+            self.playbook.active and (play := self._next_play(request, asked, received_at, start)) is not None
+        ):
             return self._played(play, request, asked, received_at, start)
         else:
             reply = self._found(asked)
@@ -95,6 +97,15 @@ class Provider:
         if request.target != self.path and request.target.startswith(MOVED):
             call.followed = True
         return reply
+
+    def _next_play(self, request: Request, asked: Asked, received_at: float, start: float) -> Play | None:
+        try:
+            return self.playbook.next(request, asked[-1])
+        except Exception as error:  # of a function that chooses calls
+            reply = Reply.error(500, "internal_error", f"a function of `when` raised {type(error).__name__}")
+            self.journal.add(request, reply, received_at, time.perf_counter() - start, self.timeout_ms)
+            error.add_note("raised by a function that was given to memmock as `when`")
+            raise
 
     def _asked(self, request: Request) -> Asked | Reply:
         """Return what a request asks for, or why that will not be answered."""
@@ -152,7 +163,9 @@ class Provider:
         def noted(reply: Reply) -> Reply:
             duration_s = time.perf_counter() - start
             journal = self.journal
-            fails = bool(play.scenario.outcomes) and "ok" not in play.scenario.outcomes
+            # whether it is late is seen when it has been sent: parameters decide it, and the client
+            outcomes = play.scenario.outcomes
+            fails = bool(outcomes) and {"ok", "timeout"}.isdisjoint(outcomes)
             call = journal.add(request, reply, received_at, duration_s, self.timeout_ms, play.spec, fails)
             if reply.delivery == AT_ONCE:
                 return reply

@@ -17,12 +17,14 @@ from memmock.http import Delivery, Ending, Headers, Reply, Request
 
 SLICE_BYTES = 16 * 1024
 """How much of a large body is sent at once, so that it can be told how far a client went."""
+_LARGEST_SLICE = 1024 * 1024
 PACE_S = 0.001
 """The pause between two such slices: a client that has enough gets to say so before the next."""
 
 
 def encoded(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, bool]:
     """Return a reply as it goes on the wire, and whether the connection stays open after it."""
+    _check_status(reply.status)
     head, keep_alive = _head(reply.status, reply.headers, keep_alive, request.version == "1.0")
     if reply.status in _BODILESS:
         return head + b"\r\n", keep_alive
@@ -61,7 +63,7 @@ def scripted(reply: Reply, request: Request, keep_alive: bool) -> Script:
         parts = itertools.repeat(body) if delivery.endless and body else iter((body,))
     else:
         head, parts, keep_alive = _framed(reply, request, keep_alive)
-    interim = b"".join(_head(*first, True, False)[0] + b"\r\n" for first in delivery.interim)
+    interim = b"".join(_made_head(*first, True, False)[0] + b"\r\n" for first in delivery.interim)
     ending = delivery.ending
     if ending == "keep" and not keep_alive:
         ending = "close"
@@ -76,7 +78,9 @@ def _framed(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, It
     if framing == "chunked" and old:
         framing = "close"  # HTTP/1.0 has no chunks
     bodiless = reply.status in _BODILESS
-    head, keep_alive = _head(reply.status, reply.headers, keep_alive and framing != "close", old)
+    _check_status(reply.status)
+    keep_alive = keep_alive and framing != "close"
+    head, keep_alive = _made_head(reply.status, reply.headers, keep_alive, old)
     if not bodiless:
         head += {
             "length": b"Content-Length: %d\r\n" % len(reply.body),
@@ -140,6 +144,7 @@ def _first(parts: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 def _sliced(parts: Iterator[bytes], size: int, pause_s: float) -> Iterator[bytes | float]:
     """Yield the same bytes in slices of `size`, the last one shorter, with a pause between two."""
+    size = min(size, _LARGEST_SLICE)
     rest = bytearray()
     sent = False
     for part in parts:
@@ -161,12 +166,13 @@ def _sliced(parts: Iterator[bytes], size: int, pause_s: float) -> Iterator[bytes
 _BODILESS = frozenset({*range(100, 200), 204, 304})
 
 
-@lru_cache(256)
-def _head(status: int, headers: Headers, keep_alive: bool, old: bool) -> tuple[bytes, bool]:
-    """Return the head of a reply up to its length, and whether the connection stays open after it.
+def _check_status(status: int) -> None:
+    if not 200 <= status <= 999:
+        raise ValueError(f"the status of a reply is from 200 to 999, not {status}; others may come before it")
 
-    Most replies of a server have one of a few heads, hence the cache.
-    """
+
+def _made_head(status: int, headers: Headers, keep_alive: bool, old: bool) -> tuple[bytes, bool]:
+    """Return the head of a reply up to its length, and whether the connection stays open after it."""
     phrase = HTTPStatus(status).phrase if status in _STATUSES else ""
     own = [(name, value) for name, value in headers if name.lower() not in _FRAMING]
     lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in own)]
@@ -180,6 +186,9 @@ def _head(status: int, headers: Headers, keep_alive: bool, old: bool) -> tuple[b
     if text.count("\n") != len(lines) or text.count("\r") != len(lines):
         raise ValueError("a header holds a line break")
     return text.encode("latin-1"), keep_alive and asked != "close"
+
+
+_head = lru_cache(256)(_made_head)  # most plain replies of a server have one of a few heads
 
 
 _STATUSES = frozenset(HTTPStatus)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
-from memmock import documents
+from memmock import documents, strictjson
 from memmock.documents import Mistake, shown
 from memmock.http import JSON_TYPE, Delivery, Ending, Framing, Headers, Part, Reply, encode_json, header
 from memmock.matching import FIELDS
@@ -60,6 +60,7 @@ def _own_scenarios(value: Any) -> OwnScenarios:
         if name.lower().replace("_", "-") in taken:
             raise Mistake(steps, "is a scenario of memmock's own; give yours another name")
         fields = _mapping(described, steps, _FIELDS)
+        _check_size(fields, steps)
         if "when" in fields:
             own.always[name] = _mapping(fields["when"], (*steps, "when"), FIELDS)
             if not own.always[name]:
@@ -92,6 +93,18 @@ _FIELDS = (
 )
 _OUTCOMES: tuple[Outcome, ...] = ("ok", *ERROR_CODES)
 _BODIES = ("body", "body_base64", "wire", "wire_base64")
+
+
+_MOST_BYTES = 16 * 1024 * 1024
+
+
+def _check_size(described: Any, steps: Steps) -> None:
+    """Refuse what is small in YAML and grows: an alias stands for a copy."""
+    size = 0
+    for _, value in strictjson.walk(described):
+        size += len(value) + 8 if isinstance(value, str | bytes) else 8
+        if size > _MOST_BYTES:
+            raise Mistake(steps, f"is larger than {_MOST_BYTES:,} bytes, once its aliases are written out")
 
 
 def _made(fields: Mapping[str, Any], steps: Steps) -> Callable[[Stage], Reply]:
@@ -153,7 +166,7 @@ def _headers(value: Any, steps: Steps) -> Headers:
         for n, item in enumerate(content if isinstance(content, list) else [content]):
             where = (*place, n) if isinstance(content, list) else place
             if isinstance(item, int | float) and not isinstance(item, bool):
-                item = str(item)
+                item = shown(item)
             text = _text(item, where)
             if re.search(r"[\r\n\0]", text):
                 raise Mistake(where, "holds a line break; for a broken head, write the reply out as `wire`")
@@ -176,6 +189,11 @@ def _delivery(value: Any, steps: Steps, *, closes: bool) -> Delivery:
             changes[name] = tuple(_interim(each, (*place, n)) for n, each in enumerate(_list(item, place)))
         else:
             changes[name] = _integer(item, place, 0 if name.startswith("cut") else 1, 1_000_000_000)
+    for name, other in (("chunk_bytes", "framing"), ("sliced", "slice_bytes")):
+        if name in changes and other not in changes:
+            raise Mistake((*steps, name), f"means nothing without {other}")
+    if {"cut_head", "cut_body"} <= changes.keys():
+        raise Mistake((*steps, "cut_body"), "means nothing beside cut_head: nothing is sent after that")
     if "every_s" in changes and "slice_bytes" not in changes:
         raise Mistake((*steps, "every_ms"), "means nothing without slice_bytes")
     if changes.get("ending") == "keep" and {"cut_head", "cut_body"} & changes.keys():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import threading
@@ -249,17 +250,19 @@ class Server:
             if not self._door.is_open():  # who is connected already would never meet the door
                 for connection in list(self._hub.connections):
                     connection.close_if_idle()
-            if self._hub.stopped or self._door.refuses() == (self._listener is None):
+            if self._hub.stopped:
                 return
-            if self._listener is not None:
+            if not self._door.refuses():
+                if self._listener is None:
+                    held, self._held = self._held or await self._held_port(), None
+                    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    await self._listen(held)
+            elif self._listener is not None:
+                _deafen(self._listener)
                 self._listener.close()
                 self._listener = None
-                self._held = await self._held_port()
                 self._start(self._watch())
-            elif self._held is not None:
-                held, self._held = self._held, None
-                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                await self._listen(held)
+                self._held = await self._held_port()
 
     async def _watch(self) -> None:
         """Look at the door often while it is shut, so that it opens when it should."""
@@ -306,6 +309,13 @@ class Server:
             now = loop.time()
             for connection in list(self._hub.connections):
                 connection.check_time(now)
+
+
+def _deafen(listener: asyncio.Server) -> None:
+    """Stop listening, also where a forked process has a copy of the socket."""
+    for each in listener.sockets:
+        with contextlib.suppress(OSError, ValueError), socket.socket(fileno=os.dup(each.fileno())) as copy:
+            copy.shutdown(socket.SHUT_RDWR)
 
 
 class Elsewhere:

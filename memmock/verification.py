@@ -126,6 +126,13 @@ class _Check:
             probe.read(planned.size + 1, probe.elapsed_s + SETTLE_S)
         self._compare_bytes(planned)
         self._compare_times(planned)
+        if promise.end == "endless":
+            self._expect("an endless body", call.reply.delivery.endless, True)
+        elif promise.replies and not promise.late and planned.last_s >= self._timeout_s:
+            last_ms = planned.last_s * 1000
+            self.mistakes.append(
+                f"time: it should be in time, and its last byte is sent after {last_ms:,.0f} ms"
+            )
         self._compare_promise()
         self._compare_meaning()
 
@@ -235,7 +242,7 @@ class _Plan:
     def __init__(self, call: Call) -> None:
         self._steps: list[tuple[float, bytes]] = []
         self.size = 0
-        self.end_s = 0.0
+        self.end_s = self.last_s = 0.0
         steps, _, pause_s, _ = scripted(call.reply, call.request, keep_alive=True)
         if call.reply.delivery == AT_ONCE:
             steps = iter([encoded(call.reply, call.request, True)[0]])
@@ -244,6 +251,7 @@ class _Plan:
                 self.end_s += step
                 continue
             self._steps.append((self.end_s, step))
+            self.last_s = self.end_s
             self.size += len(step)
             if self.size > 2 * ENOUGH_BYTES and call.reply.delivery.endless:
                 return

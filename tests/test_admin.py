@@ -47,7 +47,12 @@ def send(admin, method, name, body=None, *headers, host="127.0.0.1:8765", client
         usual.append(("Content-Type", JSON_TYPE))
     kept = tuple((key, value) for key, value in usual if key.lower() not in given)
     added = tuple((key, value) for key, value in headers if value is not None)
-    return admin(Request(method, PREFIX + name, (*kept, *added), data, client=client))
+    answer = admin(Request(method, PREFIX + name, (*kept, *added), data, client=client))
+    return answer if isinstance(answer, Reply) else asyncio.run(_awaited(answer))
+
+
+async def _awaited(answer):
+    return await answer
 
 
 def ok(admin, method, name, body=None, *headers):
@@ -407,14 +412,13 @@ def test_delete_of_plan_or_chaos_leaves_the_rest(admin, name, left):
 
 
 def test_calls_are_waited_for(admin):
-    asked = send(admin, "GET", "calls?since=0&wait_s=20")
     threading.Timer(0.05, lambda: ask(admin)).start()
-    reply = asyncio.run(asked)
+    reply = send(admin, "GET", "calls?since=0&wait_s=20")
     assert [call["number"] for call in json.loads(reply.body)["calls"]] == [1]
 
 
 def test_calls_that_do_not_come_are_waited_for_no_longer_than_was_asked(admin):
-    reply = asyncio.run(send(admin, "GET", "calls?since=7&wait_s=0.05"))
+    reply = send(admin, "GET", "calls?since=7&wait_s=0.05")
     assert json.loads(reply.body)["calls"] == []
 
 

@@ -675,7 +675,7 @@ def test_serve_tells_what_it_plays(mine):
         text = welcome(server)
         assert plays(text) == [
             "  server-error*2, html",
-            "  half=0.5, empty=0.25 (--seed 7)",
+            "  half=0.5, empty=0.25 (seed 7)",
             "  busy",
             "  late(factor=2.0)",
         ]
@@ -731,7 +731,7 @@ def test_seed_that_was_chosen_is_shown_and_gives_the_same_outcomes():
         text = welcome(server)
         (play,) = plays(text)
         first = outcomes(endpoint_in(text))
-    seed = re.fullmatch(r"  server-error=0.3, empty=0.3 \(--seed (\d+)\)", play)[1]
+    seed = re.fullmatch(r"  server-error=0.3, empty=0.3 \(seed (\d+)\)", play)[1]
     with served(*chaos, "--seed", seed, "--format", "json") as server:
         told = ready(server)
         assert told["seed"] == int(seed)

@@ -58,6 +58,8 @@ class Admin:
     ) -> None:
         if token is not None and not re.fullmatch(r"[!-~]+", token):
             raise MemmockError("the control token must be printable ASCII without spaces, and not empty")
+        if provider.path.startswith(_BARE):
+            raise MemmockError(f"the path {provider.path} is where the control API is; choose another one")
         self.provider = provider
         self._gate = Gate(host.lower().removesuffix("."), token)
         self._restore = restore
@@ -73,7 +75,10 @@ class Admin:
         return self._private(answer) if isinstance(answer, Reply) else self._later(answer)
 
     async def _later(self, answer: Awaitable[Any]) -> Reply:
-        return self._private(Reply.json(await answer))
+        try:
+            return self._private(Reply.json(await answer))
+        except MemmockError as error:
+            return self._private(Reply.error(400, "invalid_request", str(error)))
 
     def _private(self, reply: Reply) -> Reply:
         headers = (*reply.headers, *_KEPT_PRIVATE)
@@ -108,11 +113,14 @@ class Admin:
         return {"scenarios": [scenario.to_json() for scenario in both]}
 
     def _rules(self, _: Request) -> Any:
-        return {"rules": plain([rule.to_json() for rule in self.provider.playbook.rules])}
+        return {"rules": plain([rule.to_json() for rule in self.provider.playbook.rules], self._mask())}
+
+    def _mask(self, *more: str | None) -> Callable[[str], str]:
+        return mask_of(self.provider.authorization, self._gate.token, *more)
 
     def _plans(self, _: Request) -> Any:
         plans = [rule.to_json() for rule in self.provider.playbook.rules if rule.planned]
-        return {"plans": plain(plans)}
+        return {"plans": plain(plans, self._mask())}
 
     def _use(self, request: Request) -> Any:
         given = fields(request, "Use")
@@ -162,34 +170,40 @@ class Admin:
         memories = self.provider.memories
         return plain({"memories": [{**item.to_json(), "keywords": item.keywords} for item in memories]})
 
-    def _remember(self, request: Request) -> Any:
+    async def _remember(self, request: Request) -> Any:
+        # in a thread: thousands of memories take a second, and the other clients go on meanwhile
+        self.provider.memories = await asyncio.to_thread(self._prepared, request)
+        return self._remembered(request)
+
+    def _prepared(self, request: Request) -> Memories:
         memories = Memories(fields(request, "Memories")["memories"])
         memories.prepare()  # not in the first retrieval, whose time is looked at
-        self.provider.memories = memories
-        return self._remembered(request)
+        return memories
 
     def _calls(self, request: Request) -> Any:
         since, wait_s = _since(request.target.partition("?")[2])
-        return self._calls_after(since) if not wait_s else self._calls_once_over(since, wait_s)
+        return self._calls_once_over(since, wait_s)
 
     async def _calls_once_over(self, since: int, wait_s: float) -> Any:
-        """Return the calls after `since` as soon as there are some and none of them is under way."""
+        """Return the calls after `since`, as soon as there are some and none of them is under way."""
         deadline = time.monotonic() + wait_s
         while time.monotonic() < deadline:
             newer = self.provider.journal.since(since)
             if newer and all(call.over for call in newer):
                 break
             await asyncio.sleep(_POLL_S)
-        return self._calls_after(since)
+        return await asyncio.to_thread(self._calls_after, since)
 
     def _calls_after(self, since: int) -> Any:
         journal = self.provider.journal
         calls = journal.calls
         again = retries(calls)
-        mask = mask_of(self.provider.authorization, self._gate.token)
         newer = [call for call in calls if call.number > since]
         return {
-            "calls": [shown(call, again.get(call.number), mask) for call in newer],
+            "calls": [
+                shown(call, again.get(call.number), self._mask(call.request.header("Authorization")))
+                for call in newer
+            ],
             "last": newer[-1].number if newer else since,
             "total": journal.total,
             "dropped": journal.dropped,

@@ -10,6 +10,7 @@ from memmock.errors import MemmockError
 from memmock.http import Request
 from memmock.strictjson import shortened
 
+_MOST_BYTES = 64 * 1024
 _MOST_TEXT = 10_000
 """How long a text may be that names scenarios: they are read on the server's loop."""
 
@@ -93,6 +94,8 @@ def fields(request: Request, schema: str) -> dict[str, Any]:
     Raises:
         MemmockError: the body is not one.
     """
+    if schema != "Memories" and len(request.body) > _MOST_BYTES:
+        raise MemmockError(f"the body must have at most {_MOST_BYTES:,} bytes, not {len(request.body):,}")
     known, required = SCHEMAS[schema]["properties"], SCHEMAS[schema]["required"]
     names = ", ".join(known) or "none"
     try:

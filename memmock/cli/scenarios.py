@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memmock.cli.text import count
+from memmock.errors import MemmockError
 
 if TYPE_CHECKING:
     from memmock.scenarios import Scenario
@@ -44,7 +45,10 @@ def command(names: tuple[str, ...], family: str | None, verify: bool, timeout_ms
 
     chosen = list(CATALOGUE.values()) if family is None else of_family(family)
     if names:
-        wanted = {scenario.name for name in names for scenario in members(name)}
+        wanted = {scenario.name: name for name in names for scenario in members(name)}
+        for scenario, name in wanted.items():
+            if family is not None and CATALOGUE[scenario].family != family:
+                raise MemmockError(f"the family {family} has no scenario {name!r}")
         chosen = [scenario for scenario in chosen if scenario.name in wanted]
     if verify:
         _prove(chosen, timeout_ms, form)

@@ -97,7 +97,7 @@ def command(
 
     Which scenario is played can be changed while it runs: the control API is under /__memmock__/.
     """
-    from memmock.admin import PREFIX, Admin, is_local
+    from memmock.admin import PREFIX, Admin, is_local, mask_of
     from memmock.cli.call_log import CallLog, as_json, as_json_at_end, as_text, as_text_at_end
     from memmock.memories import builtin, load
     from memmock.playbook import EVERYTHING, Playbook
@@ -154,13 +154,17 @@ def command(
             ready = json.dumps(facts if seed is None else {**facts, "seed": seed})
         else:
             whose = "character 01" if persona is None else persona
-            plays = [str(rule) for rule in playbook.rules]
-            if chaos is not None:
-                plays[plan is not None] += f" (--seed {seed})"
+            plays = [rule.description for rule in playbook.rules]
             change = _change(control, control_token is not None) if reachable else _NO_CONTROL
             ready = _welcome(config, f"{len(memories):,} memories of {whose}", plays, change)
         line, end = (as_json, as_json_at_end) if form == "json" else (as_text, as_text_at_end)
-        with CallLog(provider.journal, line, end, all_of_them=form == "json"):
+        mask = mask_of(authorization, control_token)
+        with CallLog(
+            provider.journal,
+            lambda call, again: mask(line(call, again)),
+            lambda call, again: mask(end(call, again)),
+            all_of_them=form == "json",
+        ):
             server.run(ready=lambda: click.echo(ready))
     finally:
         server.stop()

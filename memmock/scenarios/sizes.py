@@ -15,7 +15,8 @@ shelf = Shelf("sizes")
 
 
 def _oversized(stage: Stage, factor: float) -> Reply:
-    return padded(stage, max(int(factor * stage.max_response_bytes), stage.max_response_bytes + 1))
+    size = min(int(factor * stage.max_response_bytes), _LARGEST_BODY)
+    return padded(stage, max(size, stage.max_response_bytes + 1))
 
 
 @shelf("response_too_large")
@@ -73,6 +74,7 @@ def huge_header(stage: Stage, *, header_bytes: int = 1024 * 1024) -> Reply:
 
 
 _GZIP = (("Content-Type", JSON_TYPE), ("Content-Encoding", "gzip"))
+_LARGEST_BODY = 16 * 1024 * 1024
 _LARGEST_HEADER = 16 * 1024 * 1024
 _LARGEST_BOMB = 256 * 1024 * 1024
 _BLOCK = 1024 * 1024
