@@ -340,7 +340,7 @@ _MOST_TIMES = 1_000_000
 
 
 def _short(value: Any) -> str:
-    return shown(value) if isinstance(value, int) else repr(value)[:200]
+    return shown(value) if type(value) is int else repr(value)[:200]
 
 
 def _is_number(value: Any) -> bool:

@@ -95,6 +95,7 @@ _OUTCOMES: tuple[Outcome, ...] = ("ok", *ERROR_CODES)
 _BODIES = ("body", "body_base64", "wire", "wire_base64")
 
 
+_LONG = 10**40
 _MOST_BYTES = 16 * 1024 * 1024
 
 
@@ -166,7 +167,9 @@ def _headers(value: Any, steps: Steps) -> Headers:
         for n, item in enumerate(content if isinstance(content, list) else [content]):
             where = (*place, n) if isinstance(content, list) else place
             if isinstance(item, int | float) and not isinstance(item, bool):
-                item = shown(item)
+                if abs(item) >= _LONG:
+                    raise Mistake(where, "is too long for a number; write it in quotes")
+                item = str(item)
             text = _text(item, where)
             if re.search(r"[\r\n\0]", text):
                 raise Mistake(where, "holds a line break; for a broken head, write the reply out as `wire`")

@@ -513,7 +513,8 @@ BAD = [
     ("scenario", b"{", "the body is not JSON: "),
     ("scenario", b"\xff", "the body is not JSON: "),
     ("scenario", b'{"use": "late", "use": "late"}', "the body is not JSON: a name occurs more than once"),
-    ("scenario", b"[" * 100_000, "the body is not JSON: nested too deeply"),
+    ("scenario", b"[" * 60_000, "the body is not JSON: nested too deeply"),
+    ("scenario", b" " * 70_000, "the body must have at most 65,536 bytes"),
     ("scenario", [], "the body must be an object with the fields use, times, when, "
      "for_s, with, not an array of 0"),
     ("scenario", {"use": "late", "time": 2}, 'the body has no field "time"; its fields are use, times,'),
@@ -524,7 +525,7 @@ BAD = [
     ("scenario", {"use": "server-eror"}, "there is no scenario 'server-eror'; near it are server-error"),
     ("scenario", {"use": "late", "times": True}, "times must be an integer, not true"),
     ("scenario", {"use": "late", "times": 1.5}, "times must be an integer, not 1.5"),
-    ("scenario", {"use": "late", "times": 0}, "times must be an integer of at least 1, not 0"),
+    ("scenario", {"use": "late", "times": 0}, "times must be an integer from 1 to 1,000,000, not 0"),
     ("scenario", {"use": "late", "for_s": True}, "for_s must be a number, not true"),
     ("scenario", {"use": "late", "for_s": -1}, "for_s must be a number of seconds above 0, not -1"),
     ("scenario", b'{"use": "late", "for_s": 1e999}', "for_s must be a number of seconds above 0, not inf"),

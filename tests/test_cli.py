@@ -676,7 +676,7 @@ def test_serve_tells_what_it_plays(mine):
         assert plays(text) == [
             "  server-error*2, html",
             "  half=0.5, empty=0.25 (seed 7)",
-            "  busy",
+            "  busy when query is '暗号'",
             "  late(factor=2.0)",
         ]
         control = f"{endpoint_in(text).removesuffix('memory_retrieval')}__memmock__/"

@@ -812,3 +812,37 @@ def test_failure_to_be_told_is_kept_for_the_check():
         until(lambda: server._failures)
         with pytest.raises(LookupError):
             server.check()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only where processes fork")
+def test_connections_are_refused_although_a_forked_process_has_the_socket(gate, server):
+    parent, child = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
+        pid = os.fork()
+    if pid == 0:
+        os.close(child)
+        os.read(parent, 1)
+        os._exit(0)
+    try:
+        gate.shut = True
+        server.look()
+        with pytest.raises(ConnectionRefusedError):
+            Wire(server.port)
+        gate.shut = False
+        server.look()
+        assert answers(server.port)
+    finally:
+        os.close(child)
+        os.close(parent)
+        os.waitpid(pid, 0)
+
+
+def test_reply_that_cannot_be_sent_is_told_of():
+    told = Told(lambda _: Reply(200, (("A", "b\r\nX: y"),), b"abc").delayed(0.01))
+    with Server(told) as server, Wire(server.port) as wire:
+        wire.post(b"")
+        assert wire.answer().status == 500
+        assert told.sent()[:2] == ("closed", 0)
+        with pytest.raises(ValueError, match="line break"):
+            server.check()

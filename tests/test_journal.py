@@ -238,3 +238,10 @@ def test_same_request_after_a_broken_delivery_is_a_retry(how):
     journal.end(play(journal), Sent(how, 1, 0.1))
     play(journal)
     assert retries(journal.calls) == {2: 1}
+
+
+def test_bytes_on_the_wire_count():
+    journal = Journal()
+    small = journal.add(Request("POST", "/"), Reply(), time.time(), 0.001)
+    large = journal.add(Request("POST", "/"), Reply.raw(b"x" * 10_000), time.time(), 0.001)
+    assert large.size - small.size == 10_000

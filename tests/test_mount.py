@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import queue
@@ -351,3 +352,20 @@ def _sockets() -> int:
         )
     except FileNotFoundError:
         return _sockets()
+
+
+def test_asynchronous_handler_that_never_ends_is_given_up_when_the_client_leaves(httpserver):
+    started = threading.Event()
+
+    async def never():
+        started.set()
+        await asyncio.Event().wait()
+
+    replies = [never, lambda: Reply.json({"memories": []})]
+    mount(lambda request: replies.pop(0)(), httpserver, "/memory_retrieval")
+    with Wire(httpserver.port) as wire:
+        wire.post(b"")
+        assert started.wait(5)
+    with Wire(httpserver.port) as wire:
+        wire.post(b"")
+        assert wire.answer().json() == {"memories": []}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import re
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -14,7 +17,7 @@ from memmock import playbook as playbook_module
 from memmock.errors import MemmockError
 from memmock.http import Reply, Request
 from memmock.playbook import EVERYTHING, HTTP_ONLY, Playbook
-from memmock.scenarios import CATALOGUE, Scenario
+from memmock.scenarios import CATALOGUE, Scenario, Stage
 
 REQUEST = Request("POST", "/memory_retrieval")
 DOORS = ["refused", "reset-on-connect"]
@@ -229,9 +232,9 @@ def test_scenario_of_ones_own_is_found_by_its_name():
             {"parameters": {"size": True}},
             "scenario garbage: size must be an integer from 0 to 1,000,000,000, not True",
         ),
-        ("late", {"times": 0}, "times must be an integer of at least 1, not 0"),
-        ("late", {"times": True}, "times must be an integer of at least 1, not True"),
-        ("late", {"times": 1.5}, "times must be an integer of at least 1, not 1.5"),
+        ("late", {"times": 0}, "times must be an integer from 1 to 1,000,000, not 0"),
+        ("late", {"times": True}, "times must be an integer from 1 to 1,000,000, not True"),
+        ("late", {"times": 1.5}, "times must be an integer from 1 to 1,000,000, not 1.5"),
         ("late", {"for_s": 0}, "for_s must be a number of seconds above 0, not 0"),
         ("late", {"for_s": float("nan")}, "for_s must be a number of seconds above 0, not nan"),
         ("late", {"for_s": True}, "for_s must be a number of seconds above 0, not True"),
@@ -544,7 +547,9 @@ def test_plan_goes_from_the_door_to_the_calls_and_back(book):
 def test_play_at_the_door_has_a_reply_for_who_is_in_already(book):
     for name in DOORS:
         book.use(name)
-        reply = book.next(REQUEST, {}).reply(None)
+        reply = book.next(REQUEST, {}).reply(
+            Stage(request=REQUEST, answer=lambda: Reply.json({"memories": []}))
+        )
         assert (reply.delivery.cut_head, reply.delivery.ending) == (0, "reset")
 
 
@@ -621,3 +626,75 @@ def test_cleared_playbook_has_no_plans_either(book):
     book.plan("late*2")
     book.clear()
     assert (book.active, book.rules, book.unfinished) == (False, [], [])
+
+
+def test_asynchronous_function_that_chooses_calls_is_refused(book):
+    async def never(_):
+        return False
+
+    def ask():
+        with pytest.raises(MemmockError, match="when: the function is asynchronous"):
+            book.next(REQUEST, {})
+        gc.collect()
+
+    book.use("late", when=never)
+    with pytest.warns(RuntimeWarning, match="never awaited"):
+        ask()
+
+
+@pytest.mark.parametrize(
+    "text", ["late=" + "1" * 9990 + "x", "late" + " " * 9990 + "(", "late*" + "9" * 9990, "(" * 9990]
+)
+def test_text_of_any_length_is_read_quickly(book, text):
+    start = time.monotonic()
+    for read in (book.use, book.plan, lambda text: book.chaos(text, 1)):
+        with pytest.raises(MemmockError):
+            read(text)
+    assert time.monotonic() - start < 1  # what is quadratic takes several
+
+
+@pytest.mark.parametrize(
+    ("when", "message"),
+    [
+        ({"query": 5}, "when: query is text, so it is never 5"),
+        ({"memory_types": "profile"}, "when: memory_types is a list, so it is never 'profile'"),
+        ({"max_results": "3"}, "when: max_results is an integer, so it is never '3'"),
+        ({"max_results": True}, "when: max_results is an integer, so it is never True"),
+    ],
+)
+def test_value_that_a_field_never_has_is_refused(book, when, message):
+    with pytest.raises(MemmockError) as caught:
+        book.use("late", when=when)
+    assert str(caught.value) == message
+
+
+def test_what_was_never_played_is_known(book):
+    book.use("late")
+    book.use("empty", times=2)
+    book.use("success", times=1)
+    book.use("refused", for_s=60)
+    book.use("html", when={"query": "a"}, expected=False)
+    assert book.unplayed == ["late", "empty"]
+    book.clear()
+    assert book.unplayed == []
+
+
+def test_plans_and_chance_are_dropped_by_themselves(book):
+    book.use("late")
+    book.chaos("empty=0.5", 1)
+    book.plan("html*2")
+    book.drop(planned=True)
+    assert [str(rule) for rule in book.rules] == ["empty=0.5", "late"]
+    assert book.unfinished == []
+    book.drop(drawn=True)
+    assert [str(rule) for rule in book.rules] == ["late"]
+
+
+def test_rule_is_described_in_words(book):
+    book.use("late", when={"query": "a"}, for_s=60)
+    book.use("empty", when=lambda request: True)
+    book.chaos("html=0.5", -7)
+    chance, function, fields = [rule.description for rule in book.rules]
+    assert chance == "html=0.5 (seed -7)"
+    assert function == "empty when a function says so"
+    assert re.fullmatch(r"late when query is 'a' for (60.0|59.\d) s more", fields)

@@ -540,7 +540,7 @@ def test_client_that_works_against_the_rules_is_warned_of(pytester, bare):
         @pytest.mark.memmock(scenario="redirect-308")
         def test_follows(memmock): ask(memmock)
 
-        @pytest.mark.memmock(scenario="redirect-elsewhere(status=303)")
+        @pytest.mark.memmock(scenario="redirect-elsewhere")
         def test_follows_elsewhere(memmock): ask(memmock)
 
         @pytest.mark.memmock(scenario="drip(factor=8)")
@@ -558,7 +558,7 @@ def test_client_that_works_against_the_rules_is_warned_of(pytester, bare):
             "*MemmockWarning: call 2 followed a redirect, as a POST with the authorization; "
             "a consumer does not follow redirects",
             "*::test_follows_elsewhere",
-            "*MemmockWarning: call 2 followed a redirect to *, as a GET without the authorization; "
+            "*MemmockWarning: call 2 followed a redirect to *, as a POST without the authorization; "
             "a consumer does not follow redirects",
             "*::test_stays",
             "*MemmockWarning: call 1, drip(factor=8.0): the client stayed for * ms, but timeout_ms is 50; "

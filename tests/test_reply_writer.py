@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memmock.http import Delivery, Reply, Request
+from memmock.http import AT_ONCE, Delivery, Reply, Request
 from memmock.reply_writer import PACE_S, SLICE_BYTES, encoded, scripted
 
 ASKED = Request("POST", "/x")
@@ -102,7 +102,7 @@ def test_reply_that_is_sent_at_once_has_the_same_bytes():
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-@pytest.mark.parametrize("status", [100, 204, 304])
+@pytest.mark.parametrize("status", [204, 304])
 def test_bodiless_status_has_no_framing_and_no_body(framing, status):
     reply = Reply(status, (("X", "1"),), b"abc", Delivery(framing=framing))
     assert wire(reply).endswith(b"\r\nX: 1\r\n\r\n")
@@ -385,3 +385,10 @@ def test_bytes_have_a_head_and_a_body_to_slice_and_cut():
 def test_bytes_of_a_reply_tell_a_client_when_its_connection_is_not_kept(data, expected):
     assert wire(Reply.raw(data, ending="keep"), keep_alive=False) == expected
     assert wire(Reply.raw(data, ending="close"), keep_alive=False) == data
+
+
+@pytest.mark.parametrize("status", [0, 99, 100, 199, 1000, -1])
+@pytest.mark.parametrize("delivery", [AT_ONCE, Delivery(delay_s=1)])
+def test_status_that_is_no_final_one_is_refused(status, delivery):
+    with pytest.raises(ValueError, match="the status of a reply is from 200 to 999"):
+        (encoded if delivery is AT_ONCE else scripted)(Reply(status, delivery=delivery), ASKED, True)

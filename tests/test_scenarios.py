@@ -343,3 +343,49 @@ def test_reset_reaches_the_client_as_econnreset_also_after_data(memmock):
         assert first.startswith(b"HTTP/1.1 200 OK\r\n")
         with pytest.raises(ConnectionResetError):
             wire.rest()
+
+
+@pytest.mark.parametrize(
+    "scenario", [*family("answers"), *family("bodies")], ids=lambda scenario: scenario.name
+)
+@pytest.mark.parametrize(("limit", "max_results"), [(1000, 5), (4000, 20), (65_536, 1000)])
+def test_scenario_that_is_not_about_size_keeps_to_the_limit(scenario, limit, max_results):
+    memories = [{"id": f"m{n}", "summary": "用户喜欢喝茶。" * 3, "type": "other"} for n in range(max_results)]
+    while len(Reply.json({"memories": memories}).body) > limit:
+        memories.pop()
+    honest = Reply.json({"memories": memories})
+    reply = scenario.reply(stage(answer=honest, max_response_bytes=limit, max_results=max_results))
+    wire = reply.delivery.wire
+    assert len(reply.body if wire is None else wire.partition(b"\r\n\r\n")[2]) <= limit
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["oversized", "oversized-chunked", "oversized-without-length", "gzip-bomb", "huge-header", "garbage"],
+)
+def test_parameter_of_any_size_makes_a_reply_of_some_megabytes(name):
+    scenario = named(name)
+    reply = scenario.reply(stage(), **{scenario.parameters[0].name: 1_000_000_000})
+    size = len(reply.body) + len(reply.delivery.wire or b"") + sum(len(value) for _, value in reply.headers)
+    assert size <= 17 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("change", "mistake"),
+    [
+        (
+            lambda reply: reply.delayed(1.5),
+            "time: it should be in time, and its last byte is sent after 1,500 ms",
+        ),
+        (lambda reply: reply._replace(status=500), "the status: 200 was promised, 500 was seen"),
+    ],
+)
+def test_delivery_that_breaks_the_promise_is_told(change, mistake):
+    lying = dataclasses.replace(named("success"), make=lambda stage: change(stage.answer()))
+    assert mistake in proof(lying, SETTINGS).mistakes
+
+
+def test_body_that_ends_is_not_endless():
+    finite = Reply(200, (), b"x" * 5_000_000).until_close()
+    lying = dataclasses.replace(named("endless"), make=lambda stage: finite)
+    assert "an endless body: True was promised, False was seen" in proof(lying, SETTINGS).mistakes
