@@ -59,17 +59,22 @@ class MockServer:
         self.stop()
 
     @contextmanager
-    def fresh(self, allow: Collection[str] = ()) -> Iterator[Mock]:
+    def fresh(self, allow: Collection[str] = (), settings: MockSettings | None = None) -> Iterator[Mock]:
         """Serve a new mock, with no calls and the memories of the settings, for the time of a `with`.
 
         At the end, `Mock.verify` fails the test for what the consumer sent.
+
+        Args:
+            allow: codes of rules that may be broken.
+            settings: what the mock is made of, when not those of the server.
 
         Raises:
             MemmockError: another fresh mock is being served.
         """
         if self._current is not self._idle:
             raise MemmockError("a fresh mock is being served already; leave its `with` before the next")
-        mock = Mock(self.settings, self.endpoint)
+        settings = settings or self.settings
+        mock = Mock(settings, self._server.url + settings.path)
         before = self._connected()
         mock._connected = lambda: self._connected() - before
         mock.provider.elsewhere = self._elsewhere.url

@@ -93,12 +93,16 @@ def memmock_scenario(request: pytest.FixtureRequest) -> Scenario | None:
 
 @pytest.fixture
 def memmock(
-    request: pytest.FixtureRequest, memmock_server: MockServer, memmock_scenario: Scenario | None
+    request: pytest.FixtureRequest,
+    memmock_server: MockServer,
+    memmock_settings: MockSettings,
+    memmock_scenario: Scenario | None,
 ) -> Iterator[Mock]:
     """A mock provider of this test's own; what the consumer sent is checked at the end."""
     with _failing_plainly():
         marked = _marked(request)
-        with memmock_server.fresh(marked.allow) as mock:
+        # the settings of this test: the server may have been started by one with others
+        with memmock_server.fresh(marked.allow, memmock_settings) as mock:
             request.node.stash[_MOCK] = mock
             marked.set_up(mock, memmock_scenario)
             yield mock

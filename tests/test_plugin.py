@@ -661,3 +661,24 @@ def test_no_thread_is_left_in_this_process(memmock_server):
     with memmock_server.fresh():
         pass
     assert threading.active_count() == before
+
+
+def test_settings_of_a_module_hold_for_its_tests_whoever_started_the_server(pytester):
+    for name, path in (("test_a", "/a"), ("test_b", "/b")):
+        pytester.path.joinpath(f"{name}.py").write_text(
+            f"""
+import pytest
+from memmock import MockSettings
+
+@pytest.fixture(scope="session")
+def memmock_settings():
+    return MockSettings(path="{path}", timeout_ms=50)
+
+def test_it(memmock, memmock_consumer):
+    assert memmock.endpoint.endswith("{path}")
+    assert memmock_consumer.config.timeout_ms == 50
+    assert memmock_consumer.retrieve("a").ok
+""",
+            "utf-8",
+        )
+    bare().assert_outcomes(passed=2)

@@ -264,7 +264,10 @@ FIELD_MISTAKES = [
         r'headers: {X: [a, "b\n"]}',
         "x.headers.X[1] holds a line break; for a broken head, write the reply out as `wire`",
     ),
-    ("body: {a: .nan}", "x.body cannot be written as JSON: Out of range float values are not JSON compliant"),
+    (
+        "body: {a: .nan}",
+        "x.body cannot be written as JSON: Out of range float values are not JSON compliant…",
+    ),
     (
         "body: [!!binary aa==]",
         "x.body cannot be written as JSON: Object of type bytes is not JSON serializable",
@@ -348,6 +351,8 @@ def test_mistake_is_named_with_its_line(file, text, line, message):
     with pytest.raises(MemmockError) as caught:
         read(path)
     where, _, says = str(caught.value).removeprefix(str(path)).partition(" ")
+    if message.endswith("…"):  # what follows depends on the version of Python
+        says = f"{says[: len(message) - 1]}…"
     assert says == message
     if line is None:
         assert where == ":"
