@@ -663,7 +663,7 @@ def test_no_thread_is_left_in_this_process(memmock_server):
     assert threading.active_count() == before
 
 
-def test_settings_of_a_module_hold_for_its_tests_whoever_started_the_server(pytester):
+def test_settings_of_a_module_hold_for_its_tests_whoever_started_the_server(pytester, bare):
     for name, path in (("test_a", "/a"), ("test_b", "/b")):
         pytester.path.joinpath(f"{name}.py").write_text(
             f"""
