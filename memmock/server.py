@@ -170,6 +170,10 @@ class Server:
         else:
             asyncio.run_coroutine_threadsafe(self._look(), loop).result(_STOP_S)
 
+    async def follow_door(self) -> None:
+        """Do what `look` does, on the server's own loop; return when that is done."""
+        await self._look()
+
     def check(self) -> None:
         """Raise the first exception that the handler raised since the last check."""
         if self._failures:

@@ -15,8 +15,11 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+
+from memmock.sockets import unsent
 
 PATIENCE_S = 10.0  # no step waits longer, so that a failed test ends
 
@@ -74,6 +77,9 @@ def close(wire: Wire) -> None:
 
 
 def reset(wire: Wire) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while unsent(wire.sock) and time.monotonic() < deadline:  # a reset throws away what has not arrived
+        time.sleep(0.001)
     wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     raise Gone
 

@@ -851,7 +851,7 @@ def test_document_and_messages_agree_on_the_fields_of_a_body(name, body, message
 @pytest.fixture
 def served():
     made = provider()
-    server = Server(Admin(made), door=made.playbook)
+    server = Server(Admin(made, settle=lambda: server.follow_door()), door=made.playbook)
     made.playbook.changed = server.look
     with server:
         yield server, made

@@ -42,7 +42,8 @@ class Admin:
     reach it there, a `token` is needed, and one that is given is always asked for.
 
     `reset` brings back the memories of this moment, forgets calls and rules, and then calls `restore`, which
-    plays again what is to be played from the start. To clear the rules alone leaves none.
+    plays again what is to be played from the start. To clear the rules alone leaves none. `settle` is awaited
+    after each change, so that an answer tells of a server that has followed it.
 
     Raises:
         MemmockError: the token is empty, or cannot be sent in a header.
@@ -55,6 +56,7 @@ class Admin:
         host: str = "127.0.0.1",
         token: str | None = None,
         restore: Callable[[], None] = lambda: None,
+        settle: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         if token is not None and not re.fullmatch(r"[!-~]+", token):
             raise MemmockError("the control token must be printable ASCII without spaces, and not empty")
@@ -63,6 +65,7 @@ class Admin:
         self.provider = provider
         self._gate = Gate(host.lower().removesuffix("."), token)
         self._restore = restore
+        self._settle = settle
         self._memories = provider.memories
 
     def __call__(self, request: Request) -> Reply | Awaitable[Reply]:
@@ -98,9 +101,15 @@ class Admin:
             return Reply.error(405, "method_not_allowed", message, (("Allow", ", ".join(allowed)),))
         try:
             answer = ROUTES[name, request.method].run(self, request)
+            if self._settle is not None and request.method != "GET":
+                return self._settled(answer, self._settle())
             return answer if isinstance(answer, Awaitable) else Reply.json(answer)
         except MemmockError as error:
             return Reply.error(400, "invalid_request", str(error))
+
+    async def _settled(self, answer: Any, settled: Awaitable[None]) -> Any:
+        await settled
+        return await answer if isinstance(answer, Awaitable) else answer
 
     # ---- what the mock plays
 

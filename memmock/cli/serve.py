@@ -133,7 +133,9 @@ def command(
             playbook.plan(plan, must_finish=False)
 
     set_up()
-    admin = Admin(provider, host=host, token=control_token, restore=set_up)
+    admin = Admin(
+        provider, host=host, token=control_token, restore=set_up, settle=lambda: server.follow_door()
+    )
     server = Server(admin, host=host, port=port, door=playbook)
     playbook.changed = server.look
     elsewhere = Elsewhere(server)
