@@ -22,8 +22,11 @@ def suite_options(pytester):
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n")
 
 
+QUICK = ("-p", "no:cacheprovider", "-p", "no:schemathesis")  # it takes two seconds to load
+
+
 def run(pytester, *options):
-    return pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", *options)
+    return pytester.runpytest_subprocess("-p", "no:randomly", *QUICK, *options)
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def test_sample_suite_passes(pytester):
 
 def test_sample_suite_passes_in_random_order_on_several_workers(pytester):
     copy(pytester, "test_clients.py", "test_faults.py")
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "3")
+    result = pytester.runpytest_subprocess(*QUICK, "-n", "3")
     result.assert_outcomes(passed=CLIENTS + FAULTS)
 
 
