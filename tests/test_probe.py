@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 
 import pytest
 
@@ -209,8 +210,10 @@ def test_reset_is_seen_without_data(provider, probe):
 
 @pytest.mark.parametrize("data", [b"", GOOD[:20]], ids=["nothing", "data"])
 def test_reset_before_the_request_is_seen(provider, data):
-    provider.play([on_connect, data, reset])
+    connected = threading.Event()  # a reset that comes before is one of the connecting
+    provider.play([on_connect, data, lambda _: connected.wait(PATIENCE_S), reset])
     probe = Probe("127.0.0.1", provider.port)
+    connected.set()
     try:
         assert provider.idle.wait(PATIENCE_S)  # the request meets a connection that is reset already
         seen = ask(probe)
