@@ -280,7 +280,7 @@ def many_files():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 4096
     if hard != resource.RLIM_INFINITY and hard < wanted:
-        pytest.skip(f"no more than {hard} files can be open")
+        pytest.fail(f"no more than {hard} files can be open: raise the limit (ulimit -Hn)")
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     yield
