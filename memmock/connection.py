@@ -145,8 +145,8 @@ class Connection(asyncio.Protocol):
         self._offered: bytes | None = None  # the request line of a request that offers another protocol
         self._welcomed = False  # its body was looked at before it came
         self._continue_owed = False  # the client waits for a 100 that is not its turn yet
-        self._client = ""
-        self._number = 0
+        self._client = ""  # its address
+        self._number = 0  # that of the connection
         self._player: Player | None = None  # plays the delivery that is under way
         self._farewell: Callable[[], None] | None = None  # told when the connection is closed
         self._deaf = False  # what still comes in is thrown away
@@ -449,7 +449,7 @@ class Connection(asyncio.Protocol):
             ready = reply if isinstance(reply, Reply) else await reply
             if not isinstance(ready, Reply):
                 raise MemmockError(f"the handler returned {ready!r}, not a Reply")
-            if type(ready) is Reply and ready.delivery != AT_ONCE:
+            if ready.delivery != AT_ONCE:
                 await self._play(ready, turn, start)
                 return
         except asyncio.CancelledError:

@@ -351,11 +351,8 @@ class Mock:
         """Return what was asked and what is played, as lines to read; empty when there is neither."""
         rules = [f"  {shortened(rule.description, 200)[1:-1]}" for rule in self.provider.playbook.rules]
         plays = ["It plays, the first that applies:", *rules[:_SHOWN]] if rules else []
-        asked = (
-            [f"{_count(self.provider.journal.total, 'call')} came:", _listed(self.calls)]
-            if self.calls
-            else []
-        )
+        calls = self.calls
+        asked = [f"{_count(self.provider.journal.total, 'call')} came:", _listed(calls)] if calls else []
         return "\n".join([*plays, *asked])
 
     # ---- messages
@@ -411,16 +408,18 @@ class Mock:
 
     def _unfinished(self, plans: list[str]) -> str:
         total = self.provider.journal.total
-        lines = ["A plan was not played to its end."]
-        lines += [
-            "",
-            *(f"  {plan}" for plan in plans),
-            "",
-            f"{_count(total, 'call')} came:",
-            _listed(self.calls),
-        ]
-        lines += ["", "For a plan that may end early: memmock.plan(…, must_finish=False)"]
-        return "\n".join(lines if total else [*lines[:-4], "No call came.", *lines[-2:]])
+        came = [f"{_count(total, 'call')} came:", _listed(self.calls)] if total else ["No call came."]
+        return "\n".join(
+            [
+                "A plan was not played to its end.",
+                "",
+                *(f"  {plan}" for plan in plans),
+                "",
+                *came,
+                "",
+                "For a plan that may end early: memmock.plan(…, must_finish=False)",
+            ]
+        )
 
 
 _SHOWN = 5
