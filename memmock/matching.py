@@ -1,15 +1,32 @@
-"""How a retrieval that was made differs from one that was expected."""
+"""When two retrievals are the same, how they differ, and which one is the nearest."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar
 
-from memmock.contract import Retrieval
+from memmock import strictjson
+from memmock.contract import DEFAULT_MAX_RESULTS, Retrieval
+from memmock.errors import MemmockError
+from memmock.http import Request
 
 FIELDS: tuple[str, ...] = tuple(spec.name for spec in fields(Retrieval))
+
+MATCH_ON: tuple[str, ...] = ("method", "path", "query", "memory_types", "time_hint", "max_results")
+"""What must be the same by default; `live_id` and `reason` vary from run to run [ours]."""
+
+_OF_HTTP: dict[str, Callable[[Request], Hashable]] = {
+    "method": lambda request: request.method,
+    "path": lambda request: request.path,
+    "target": lambda request: request.target,
+}
+_DEFAULTS: dict[str, Hashable] = {
+    "memory_types": frozenset(), "max_results": DEFAULT_MAX_RESULTS, "time_hint": "", "reason": "", "live_id": "",
+}  # fmt: skip
+"""What an absent field means."""
 
 T = TypeVar("T")
 
@@ -23,6 +40,63 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.field:<14} expected {_shown(self.expected)}   received {_shown(self.received)}"
+
+
+class Matcher:
+    """Tells which requests are the same retrieval.
+
+    Text is compared in Unicode form NFC, `memory_types` as a set; an absent field, null and the default are
+    the same; neither the order of names nor the form of a number matters, and `true` is not 1. Of names that
+    are repeated the last one counts. A body that is no JSON object is compared as a whole.
+
+    Args:
+        match_on: what must be the same: fields of a retrieval, `method`, `path`, `target` (the path with its
+            query string) and `body` (all of it, unknown fields too).
+
+    Raises:
+        MemmockError: a name is none of these.
+    """
+
+    def __init__(self, match_on: Iterable[str] = MATCH_ON) -> None:
+        known = (*_OF_HTTP, *FIELDS, "body")
+        self.match_on = tuple(dict.fromkeys(match_on))
+        if unknown := [name for name in self.match_on if name not in known]:
+            raise MemmockError(f"cannot match on {', '.join(unknown)}: it must be of {', '.join(known)}")
+        if not self.match_on:
+            raise MemmockError(f"nothing to match on: name some of {', '.join(known)}")
+        self._of_http = [_OF_HTTP[name] for name in self.match_on if name in _OF_HTTP]
+        self._fields = [name for name in self.match_on if name in FIELDS]
+        self._body = "body" in self.match_on
+
+    def key(self, request: Request) -> Hashable:
+        """Return what is equal for the same requests and for no others."""
+        http = tuple([part(request) for part in self._of_http])
+        asked = _object(request.body)
+        if asked is None:
+            return (http, request.body) if self._fields or self._body else http
+        get = asked.get
+        key = (http, *[_canonical(name, get(name)) for name in self._fields])
+        return (*key, _frozen(asked)) if self._body else key
+
+    def facts(self, request: Request) -> dict[str, Any]:
+        """Return what the request has of all that must be the same, as it was sent."""
+        asked = _object(request.body)
+        facts: dict[str, Any] = {name: _OF_HTTP[name](request) for name in self.match_on if name in _OF_HTTP}
+        if asked is not None:
+            facts |= {name: asked.get(name) for name in self._fields}
+        if asked is None or self._body:
+            facts["body"] = request.body.decode(errors="replace") if asked is None else asked
+        return facts
+
+    def differences(self, recorded: Request, received: Request) -> list[Difference]:
+        """Return what makes two requests different ones, in the order of `match_on`."""
+        one, other = self.facts(recorded), self.facts(received)
+        names = [*one, *(name for name in other if name not in one)]
+        return [
+            Difference(name, one.get(name), other.get(name))
+            for name in names
+            if _canonical(name, one.get(name)) != _canonical(name, other.get(name))
+        ]
 
 
 def differences(expected: Mapping[str, Any], received: Mapping[str, Any]) -> list[Difference]:
@@ -47,6 +121,55 @@ def closest(expected: Mapping[str, Any], candidates: Iterable[tuple[T, Mapping[s
     ranked = ((len(differences(expected, received)), n, it) for n, (it, received) in enumerate(candidates))
     best = min(ranked, key=lambda entry: entry[:2], default=None)
     return best and best[2]
+
+
+def nearest(key: Hashable, keys: Sequence[Hashable]) -> int | None:
+    """Return the number, from 0, of the key that differs from `key` in the fewest parts; the first on a tie."""
+    parts = _parts(key)
+    if not keys:
+        return None
+    return min(range(len(keys)), key=lambda n: sum(map(_differ, parts, _parts(keys[n]))))
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return bool(one != other)
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    return (*key[0], *key[1:]) if key and isinstance(key[0], tuple) else tuple(key)
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    """Return the JSON object that a body holds; None when it holds none."""
+    try:
+        value = strictjson.parse_quickly(body)
+    except ValueError:
+        return None
+    return value if type(value) is dict else None
+
+
+def _canonical(name: str, value: Any) -> Hashable:
+    """Return a value of a field in the form in which equal ones are equal."""
+    if type(value) is str:
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if value is None:
+        return _DEFAULTS.get(name)
+    if name == "memory_types" and type(value) is list:
+        return frozenset([_frozen(kind) for kind in value])
+    return _frozen(value)
+
+
+def _frozen(value: Any) -> Hashable:
+    """Return a JSON value as something that can be looked up; numbers are equal by value, `true` to none."""
+    if type(value) is str:
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if type(value) is bool:
+        return ("true",) if value else ("false",)
+    if type(value) is list:
+        return ("array", *map(_frozen, value))
+    if type(value) is dict:
+        return frozenset((_frozen(name), _frozen(item)) for name, item in value.items())
+    return value  # type: ignore[no-any-return]  # a number or null
 
 
 def _same(name: str, expected: Any, received: Any) -> bool:

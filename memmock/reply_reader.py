@@ -27,12 +27,17 @@ class ReplyReader:
 
     The framing is taken strictly, as llhttp does, the parser of Node: lines end with CR LF, a length stands
     once, and never beside chunks.
+
+    Args:
+        max_response_bytes: how large the body may be, as received.
+        whole: do not decide before the whole body is there, whatever the status.
     """
 
-    def __init__(self, max_response_bytes: int) -> None:
+    def __init__(self, max_response_bytes: int, *, whole: bool = False) -> None:
         self.result: ToolResult | None = None
         self.received_bytes = 0
         self._limit = max_response_bytes
+        self._reads_errors = whole
         self._parser = HttpResponseParser(self)
         self._status = 0
         self._headers: list[tuple[str, str]] = []
@@ -45,7 +50,7 @@ class ReplyReader:
     def reply(self) -> Reply | None:
         """The reply as far as it was received, its body up to the limit; None before a complete head.
 
-        The body of an error is not read: only what came together with the head is there.
+        The body of an error is read only when the whole is asked for: else what came with the head is there.
         """
         if not self._head_read:
             return None
@@ -88,7 +93,8 @@ class ReplyReader:
     def _decision(self) -> ToolResult | None:
         """Return what is decided by what was received so far, None for nothing yet."""
         if self._head_read:
-            if not 200 <= self._status < 300:  # decides before the body is read
+            # decides before the body is read
+            if not 200 <= self._status < 300 and not self._reads_errors:
                 return self._meaning()
             if max(self._body_bytes, self._announced_bytes) > self._limit:
                 return too_large(self._limit)

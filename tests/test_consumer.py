@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 import memmock
+from memmock import client as client_module
 from memmock import consumer as consumer_module
-from memmock.consumer import READ_BYTES, Consumer, retrieve, retrieve_sync
+from memmock.client import READ_BYTES
+from memmock.consumer import Consumer, retrieve, retrieve_sync
 from memmock.contract import Memory, Retrieval, RetrievalConfig
 from memmock.errors import MemmockError
 from memmock.http import header
@@ -149,7 +151,7 @@ def test_ipv6_address_works() -> None:
     ],
 )
 def test_address_is_read_from_the_endpoint(endpoint: str, connected_to: tuple[str, int], host: str) -> None:
-    address = consumer_module._Address.of(endpoint)
+    address = client_module.Address.of(endpoint)
     assert ((address.host, address.port), address.netloc) == (connected_to, host)
 
 
@@ -537,7 +539,7 @@ def test_request_is_not_sent_twice(provider: RawProvider, consumer: Consumer) ->
 def test_connection_that_was_idle_for_long_is_not_used(
     provider: RawProvider, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumer_module, "KEEP_IDLE_S", 0.0)
+    monkeypatch.setattr(client_module, "KEEP_IDLE_S", 0.0)
     assert [consumer.retrieve("a"), consumer.retrieve("a")] == [TEA, TEA]
     assert provider.connections == 2
 
@@ -573,7 +575,7 @@ class FakeTransport(asyncio.Transport):
 
 @pytest.mark.asyncio
 async def test_reply_that_arrives_with_the_deadline_is_passed_over() -> None:
-    connection = consumer_module._Connection(set())
+    connection = client_module._Connection(set())
     connection.connection_made(FakeTransport())
     call = asyncio.create_task(connection.exchange(b"", ReplyReader(LIMIT)))
     await asyncio.sleep(0)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from memmock import Consumer, RetrievalConfig, verification
-from memmock.consumer import READ_BYTES
+from memmock.client import READ_BYTES
 from memmock.errors import MemmockError
 from memmock.http import JSON_TYPE, Reply, Request
 from memmock.mock import MockSettings
