@@ -5,9 +5,14 @@ Files are for `cassette_file`, secrets for `redaction`; what makes two requests 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import threading
+from collections.abc import Hashable, Iterable
+from difflib import SequenceMatcher
+from typing import Literal, NamedTuple
 
 from memmock.http import Reply, Request
+from memmock.matching import Difference, Matcher, nearest
+from memmock.redaction import Redactor
 
 
 class Interaction(NamedTuple):
@@ -30,3 +35,140 @@ class Interaction(NamedTuple):
     recorded_at: str = ""
     elapsed_ms: float | None = None
     violations: tuple[str, ...] = ()
+
+
+class Miss(NamedTuple):
+    """Why nothing was played to a request.
+
+    Attributes:
+        request: what was asked, its secrets hidden.
+        nearest: the number of the recording that differs least, from 1; None when there is none at all.
+        differences: what differs from it; nothing when it is the same and was played as often as it may be.
+        played: how often the nearest was played.
+    """
+
+    request: Request
+    nearest: int | None
+    differences: list[Difference]
+    played: int
+
+
+Repeats = Literal["last", "cycle", "none"]
+"""What is played when all recordings of a request were played: the last one again, all again from the first,
+or nothing."""
+
+
+class Cassette:
+    """Interactions that are played to the requests they were recorded for.
+
+    The same request recorded several times is played in that order. A lookup takes the same time however
+    many interactions there are. Safe to use from any thread. Numbers of interactions count from 1.
+
+    Args:
+        interactions: what is there already.
+        matcher: tells which requests are the same.
+        redactor: hides in a request what was hidden in the recording, before it is looked up.
+        repeats: what comes after the last recording of a request.
+    """
+
+    def __init__(
+        self,
+        interactions: Iterable[Interaction] = (),
+        *,
+        matcher: Matcher | None = None,
+        redactor: Redactor | None = None,
+        repeats: Repeats = "last",
+    ) -> None:
+        self.interactions: list[Interaction] = []
+        self.plays: list[int] = []
+        """How often each interaction was played."""
+        self.matcher = matcher or Matcher()
+        self.redactor = redactor or Redactor()
+        self.repeats = repeats
+        self._keys: list[Hashable] = []
+        self._found: dict[Hashable, _Recordings] = {}
+        self._lock = threading.Lock()
+        for interaction in interactions:
+            self.add(interaction)
+
+    def __len__(self) -> int:
+        return len(self.interactions)
+
+    def add(self, interaction: Interaction, *, played: bool = False) -> int:
+        """Add an interaction, and return its number; with `played`, as one that was played already."""
+        key = self.matcher.key(interaction.request)
+        with self._lock:
+            self.interactions.append(interaction)
+            self.plays.append(int(played))
+            self._keys.append(key)
+            number = len(self.interactions)
+            recordings = self._found.setdefault(key, _Recordings())
+            recordings.numbers.append(number)
+            recordings.next += played
+        return number
+
+    def play(self, request: Request) -> int | Miss:
+        """Return the number of the interaction that is played to a request, or why there is none."""
+        request = self.redactor.request(request)
+        key = self.matcher.key(request)
+        with self._lock:
+            recordings = self._found.get(key)
+            number = recordings and recordings.take(self.repeats)
+            if number:
+                self.plays[number - 1] += 1
+                return number
+        return self._miss(request, key, recordings)
+
+    def numbers(self, request: Request) -> list[int]:
+        """Return the numbers of all interactions that were recorded for a request."""
+        with self._lock:
+            recordings = self._found.get(self.matcher.key(self.redactor.request(request)))
+            return list(recordings.numbers) if recordings else []
+
+    @property
+    def unplayed(self) -> list[int]:
+        """The numbers of the interactions that were not played."""
+        return [number for number, times in enumerate(self.plays, 1) if not times]
+
+    def _miss(self, request: Request, key: Hashable, recordings: _Recordings | None) -> Miss:
+        if recordings:
+            number = recordings.numbers[-1]
+            return Miss(request, number, [], self.plays[number - 1])
+        alike = nearest(key, self._keys)[:_COMPARED]
+        if not alike:
+            return Miss(request, None, [], 0)
+        index = max(alike, key=lambda n: _likeness(self.interactions[n].request, request))
+        differs = self.matcher.differences(self.interactions[index].request, request)
+        return Miss(request, index + 1, differs, self.plays[index])
+
+
+_COMPARED = 200
+"""Of so many equally near recordings the text is compared."""
+
+
+def _likeness(recorded: Request, request: Request) -> float:
+    """Return how alike two requests read, from 0 to 1."""
+    texts = (each.body[:_READ].decode(errors="replace") for each in (recorded, request))
+    return SequenceMatcher(None, *texts, autojunk=False).quick_ratio()
+
+
+_READ = 300
+
+
+class _Recordings:
+    """The interactions with one key, and which of them is next."""
+
+    __slots__ = ("next", "numbers")
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.next = 0
+
+    def take(self, repeats: Repeats) -> int | None:
+        """Return the number of the next one; None when all were played and none is played again."""
+        if self.next >= len(self.numbers):
+            if repeats == "none":
+                return None
+            self.next = 0 if repeats == "cycle" else len(self.numbers) - 1
+        self.next += 1
+        return self.numbers[self.next - 1]

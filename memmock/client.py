@@ -15,7 +15,7 @@ import socket
 import ssl
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 from memmock.errors import MemmockError
@@ -29,6 +29,7 @@ KEEP_IDLE_S = 4.0
 """How long an idle connection is used again; many servers close theirs after five seconds [ours]."""
 HAPPY_EYEBALLS_DELAY_S = 0.25
 """When the next address of a name is tried beside one that does not answer (RFC 8305)."""
+_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Exchange:
     `reply` is None when no complete head came; its body is as received (not decoded), up to the limit.
     `complete` says whether that body is the whole one: that of an error status is not waited for, and what
     is over the limit is not read. `received_bytes` is all that was taken off the connection, heads and
-    framing included.
+    framing included. `reason` is the words after the status.
     """
 
     request: Request = field(repr=False)  # it holds the authorization
@@ -47,6 +48,7 @@ class Exchange:
     elapsed_s: float
     received_bytes: int
     complete: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ class Client:
             elapsed_s=time.monotonic() - started,
             received_bytes=reader.received_bytes,
             complete=reader.complete,
+            reason=reader.reason,
         )
 
     async def close(self) -> None:
@@ -231,8 +234,16 @@ class _Connection(asyncio.BufferedProtocol):
             return
         self._reader = reader
         self._decided = asyncio.get_running_loop().create_future()
+        self._acknowledge_at_once()
         self._transport.write(data)
         await self._decided
+
+    def _acknowledge_at_once(self) -> None:
+        """Keep the system from waiting: a server that sends its reply in two parts may wait for it 40 ms."""
+        if _QUICKACK is not None:
+            sock = self._transport.get_extra_info("socket")
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     def abort(self) -> None:
         """Close at once, whatever is still to be sent or read."""
@@ -243,8 +254,7 @@ class _Connection(asyncio.BufferedProtocol):
     # ---- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no instance of it
         self._siblings.add(self)
         self.open = True
 

@@ -1,4 +1,4 @@
-"""YAML and JSON files that people write: read strictly, and each mistake named with its line.
+"""YAML and JSON files for people: read strictly, each mistake named with its line, and written to be read.
 
 What belongs in a file is for others to check: they raise `Mistake` with the steps that lead to the place, and
 `load` finds the line.
@@ -6,10 +6,17 @@ What belongs in a file is for others to check: they raise `Mistake` with the ste
 
 from __future__ import annotations
 
+import base64
+import errno
 import gc
 import json
-from collections.abc import Callable, Mapping
-from functools import cache
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
+from functools import cache, lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 T = TypeVar("T")
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+Tags = tuple[tuple[str, Callable[[Any, Any], Any]], ...]
+"""Tags of YAML, each with what makes a value of a node that has it: given PyYAML's loader and the node, it
+raises ValueError for a node that is not as it should be."""
 
 
 class Mistake(Exception):  # it becomes an error once the file and line are known
@@ -46,11 +59,29 @@ def load(
     Raises:
         MemmockError: the file cannot be read, or something in it is wrong; the message has the line.
     """
+    return parse(path, read(path, what, error), check, error)
+
+
+def read(
+    path: str | PathLike[str], what: str, error: type[MemmockError] = MemmockError, most: int | None = None
+) -> str:
+    """Return the text of a YAML or JSON file.
+
+    Args:
+        path: the file; it has a suffix of `SUFFIXES`.
+        what: what the file is, as "a persona file".
+        error: what is raised.
+        most: how many bytes are the most that is read; a larger file is refused unread.
+
+    Raises:
+        MemmockError: the file cannot be read, is empty, not UTF-8, or has another suffix.
+    """
     path = Path(path)
-    readers = {".yaml": _read_yaml, ".yml": _read_yaml, ".json": _read_json}
-    if (reader := readers.get(path.suffix.lower())) is None:
+    if path.suffix.lower() not in SUFFIXES:
         raise error(f"{path}: {what} ends in .yaml, .yml or .json")
     try:
+        if most is not None:
+            _refuse_large(path, path.stat(), most, error)
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as wrong:
         raise error(f"{path}: not UTF-8 (byte {wrong.object[wrong.start]:#04x} at offset "
@@ -59,12 +90,44 @@ def load(
         raise error(f"{path}: {wrong.strerror or wrong}") from None
     if not text.strip():
         raise error(f"{path}: the file is empty")
+    return text
+
+
+def _refuse_large(path: Path, state: os.stat_result, most: int, error: type[MemmockError]) -> None:
+    if not stat.S_ISREG(state.st_mode):
+        raise error(f"{path}: not a file")
+    if state.st_size > most:
+        raise error(f"{path}: {state.st_size >> 20} MiB are too much, at most {most >> 20} MiB are read")
+
+
+def parse(
+    path: str | PathLike[str],
+    text: str,
+    check: Callable[[Any], T],
+    error: type[MemmockError] = MemmockError,
+    tags: Tags = (),
+) -> T:
+    """Return what `check` makes of the value in the text of a file.
+
+    Args:
+        path: where the text is from; its suffix says how it is read.
+        text: what `read` returned.
+        check: raises `Mistake` when something is wrong with the value.
+        error: what is raised.
+        tags: what is read beyond plain YAML.
+
+    Raises:
+        MemmockError: something in it is wrong; the message has the line.
+    """
+    path = Path(path)
     # Loading makes millions of objects and no cycles. With them the collector only takes time: two thirds
     # of it, for a hundred thousand memories in YAML.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return reader(path, text, check)
+        if path.suffix.lower() == ".json":
+            return _read_json(path, text, check)
+        return _read_yaml(path, text, check, tags)
     except _Wrong as wrong:
         raise error(str(wrong)) from None
     except RecursionError:
@@ -95,14 +158,14 @@ def _read_json(path: Path, text: str, check: Callable[[Any], T]) -> T:
         raise _located(path, mistake, _compose(text.replace("\t", " "))) from None
 
 
-def _read_yaml(path: Path, text: str, check: Callable[[Any], T]) -> T:
+def _read_yaml(path: Path, text: str, check: Callable[[Any], T], tags: Tags) -> T:
     import yaml
 
     try:
-        opened = _yaml_loader()(text)
+        opened = _yaml_loader(tags)(text)
         try:
             node = opened.get_single_node()
-            value = None if node is None else opened.construct_document(node)
+            value = None if node is None else opened.plain_value(node)
         finally:
             opened.dispose()
     except yaml.MarkedYAMLError as error:
@@ -123,8 +186,11 @@ def _read_yaml(path: Path, text: str, check: Callable[[Any], T]) -> T:
         raise _located(path, mistake, node) from None
 
 
+_STR, _MAP, _SEQ = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "map", "seq"))
+
+
 @cache
-def _yaml_loader() -> Any:
+def _yaml_loader(tags: Tags = ()) -> Any:
     """Return the safe loader, made stricter: timestamps are text, no name twice, no merge keys.
 
     Aliases are harmless, since they share what they stand for; but a merge key (`<<`) copies it, and a few
@@ -133,25 +199,85 @@ def _yaml_loader() -> Any:
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    scalar: Any = yaml.ScalarNode
 
     class Loader(base):  # type: ignore[misc]
+        def plain_value(self, top: Any) -> Any:
+            """Return the value of a node, in a third of the time that PyYAML takes.
+
+            Text, mappings and lists are nearly all there is; PyYAML makes the rest.
+            """
+            made: dict[int, Any] = {}  # what aliases stand for is made once
+
+            def value_of(node: Any) -> Any:
+                if node.tag == _STR and type(node) is scalar:
+                    return node.value
+                if id(node) in made:
+                    return made[id(node)]
+                if node.tag == _MAP and node.id == "mapping":
+                    return fill_mapping(node)
+                if node.tag == _SEQ and node.id == "sequence":
+                    items = made[id(node)] = []
+                    items.extend(map(value_of, node.value))
+                    return items
+                value = made[id(node)] = self.construct_object(node, deep=True)
+                return value
+
+            def fill_mapping(node: Any) -> Any:
+                mapping = made[id(node)] = {}
+                for key, child in node.value:
+                    name = key.value if key.tag == _STR and type(key) is scalar else self.key_value(key)
+                    if child.tag == _STR and type(child) is scalar:
+                        mapping[name] = child.value
+                    else:
+                        mapping[name] = value_of(child)
+                if len(mapping) < len(node.value):
+                    self.refuse_repeated(node)
+                return mapping
+
+            return value_of(top)
+
+        def key_value(self, node: Any) -> Any:
+            self.refuse_merge(node)
+            value = self.construct_object(node, deep=True)
+            if not isinstance(value, Hashable):
+                self.refuse(node, "found unhashable key")
+            return value
+
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             value = super().construct_mapping(node, deep)
             if len(value) < len(node.value):
-                names = [key.value for key, _ in node.value if isinstance(key.value, str)]
-                name = next((key for n, key in enumerate(names) if key in names[:n]), "a key")
-                self.refuse(node, f"{name} occurs more than once in a mapping")
+                self.refuse_repeated(node)
             return value
 
         def flatten_mapping(self, node: Any) -> None:
             for key, _ in node.value:
-                if key.tag == "tag:yaml.org,2002:merge":
-                    self.refuse(key, "merge keys (<<) are not read, write the fields out")
+                self.refuse_merge(key)
+
+        def refuse_repeated(self, node: Any) -> None:
+            names = [key.value for key, _ in node.value if isinstance(key.value, str)]
+            name = next((key for n, key in enumerate(names) if key in names[:n]), "a key")
+            self.refuse(node, f"{name} occurs more than once in a mapping")
+
+        def refuse_merge(self, key: Any) -> None:
+            if key.tag == "tag:yaml.org,2002:merge":
+                self.refuse(key, "merge keys (<<) are not read, write the fields out")
 
         def refuse(self, node: Any, problem: str) -> None:
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
+    def located(construct: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def constructed(loader: Any, node: Any) -> Any:
+            try:
+                return construct(loader, node)
+            except (TypeError, ValueError, LookupError, AttributeError):
+                return loader.refuse(node, f"this is not what its tag {node.tag} says")
+
+        return constructed
+
     Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
+    for tag, construct in tags:
+        Loader.add_constructor(tag, located(construct))
     return Loader
 
 
@@ -200,3 +326,136 @@ def shown(value: object) -> str:
     if value is None or isinstance(value, int | float | str):
         return json.dumps(value, ensure_ascii=False)
     return type(value).__name__
+
+
+# ---- writing
+
+
+def replace(path: str | PathLike[str], content: bytes) -> None:
+    """Put a file in place at once, on the disk when this returns; it is the old one when that fails.
+
+    Directories that are missing are made; the permissions of an old file stay; of a link, the target is
+    replaced.
+
+    Raises:
+        OSError: it cannot be written; nothing is left behind.
+    """
+    target = Path(path).resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    mode = target.stat().st_mode & 0o7777 if target.exists() else None
+    if mode is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "the file is read-only")
+    new = target.with_name(f".memmock-{secrets.token_hex(8)}.tmp")
+    try:
+        with new.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            new.chmod(mode)
+        new.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink()
+        raise
+
+
+def json_text(value: Any) -> str:
+    """Return a value in JSON for people: indented, printable text as it is."""
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def yaml_text(value: Mapping[str, Any]) -> str:
+    """Return a mapping in YAML for people: in blocks, no line folded, printable text as it is.
+
+    It looks as PyYAML writes it, which takes five times as long; but text of several lines is a literal
+    block whenever that is exact.
+    """
+    lines: list[str] = []
+    _add_block(lines, value, "")
+    return "\n".join([*lines, ""])
+
+
+def yaml_line(value: Any) -> str:
+    """Return a value in YAML on one line of ASCII: JSON with YAML's escapes, and binary as `!!binary`.
+
+    Raises:
+        UnicodeEncodeError: a text holds half of a surrogate pair.
+    """
+    raw: list[bytes] = []
+
+    def mark(content: bytes) -> str:
+        raw.append(content)
+        return _MARK
+
+    text = json.dumps(value, ensure_ascii=False, default=mark)
+    for content in raw:
+        text = text.replace(f'"{_MARK}"', f'!!binary "{base64.b64encode(content).decode()}"', 1)
+    text.encode()
+    return text.encode("ascii", "backslashreplace").decode().replace("\x7f", "\\x7f")
+
+
+_MARK = "\ud800binary"
+"""Stands for binary; no text can hold it, since it holds half of a surrogate pair."""
+
+
+def _add_block(lines: list[str], value: Any, indent: str) -> None:
+    """Add the lines of a mapping or list that is not empty."""
+    if isinstance(value, Mapping):
+        for name, child in value.items():
+            if isinstance(child, Mapping | list) and child:
+                lines.append(f"{indent}{_scalar(name, indent)}:")
+                _add_block(lines, child, indent if isinstance(child, list) else f"{indent}  ")
+            else:
+                lines.append(f"{indent}{_scalar(name, indent)}: {_scalar(child, indent)}")
+        return
+    for child in value:
+        if isinstance(child, Mapping | list) and child:
+            first = len(lines)
+            _add_block(lines, child, f"{indent}  ")
+            lines[first] = f"{indent}- {lines[first][len(indent) + 2 :]}"
+        else:
+            lines.append(f"{indent}- {_scalar(child, indent)}")
+
+
+def _scalar(value: Any, indent: str) -> str:
+    """Return what has no block of its own; the lines that it has are indented below `indent`."""
+    if isinstance(value, bytes):
+        return "!!binary |\n" + _indented(base64.encodebytes(value).decode().rstrip("\n"), indent)
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if len(value) <= 200 and _PLAIN.fullmatch(value) and not _NOT_TEXT.fullmatch(value):
+        return value
+    if (odd := _ODD.search(value)) is None:
+        return _quoted(value) if len(value) <= 80 else _single_quoted(value)
+    if odd[0] == "\n" and value.strip("\n ") and not _ODD_IN_BLOCK.search(value):
+        indicator = "2" if value[0] in " \n" else ""
+        chomping = "-" if value[-1] != "\n" else "+" if value.endswith("\n\n") else ""
+        return f"|{indicator}{chomping}\n{_indented(value.removesuffix(chr(10)), indent)}"
+    dumped = json.dumps(value, ensure_ascii=False)
+    return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", dumped)
+
+
+def _indented(text: str, indent: str) -> str:
+    return "\n".join(f"{indent}  {line}" if line else "" for line in text.split("\n"))
+
+
+@lru_cache(4096)
+def _quoted(text: str) -> str:
+    """Return a short line as PyYAML writes it, in quotes only if it needs them."""
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    dumped = str(yaml.dump(text, Dumper=base, allow_unicode=True, width=1 << 30))
+    return dumped.removesuffix("\n").removesuffix("\n...")
+
+
+def _single_quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_PLAIN = re.compile(r"[A-Za-z](?:[!-9;-~]|:(?! |\Z)| (?! |#|\Z))*")
+_NOT_TEXT = re.compile(r"y|n|yes|no|on|off|true|false|null", re.IGNORECASE)
+_ODD = re.compile("[^ -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""What is not printable in YAML, or breaks a line."""
+_ODD_IN_BLOCK = re.compile(_ODD.pattern.replace("[^", "[^\n", 1))

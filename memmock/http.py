@@ -8,8 +8,11 @@ a fault without a socket. All three are named tuples: they cannot change, and co
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, NamedTuple, get_args
+
+from memmock.errors import MemmockError
 
 Headers = tuple[tuple[str, str], ...]
 """Names and values in the order of the wire; values are Latin-1 text, as HTTP carries them."""
@@ -37,6 +40,19 @@ def encode_json(value: Any) -> bytes:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def check_path(path: str) -> None:
+    """Raise for what cannot be the path that a handler answers at.
+
+    Raises:
+        MemmockError: the path cannot stand on a request line.
+    """
+    if not re.fullmatch(r"/[!-~]*", path) or "?" in path or "#" in path:
+        raise MemmockError(
+            f"the path must start with / and hold no ?, # or space, and what is not ASCII "
+            f"percent-encoded, not {path!r}"
+        )
 
 
 class Request(NamedTuple):

@@ -35,6 +35,8 @@ class Call:
     """How the delivery ended; None while it is under way, and for replies that were sent at once."""
     played = ""
     fails = False
+    recording = ""
+    """The interaction that was played, or that the call was recorded as; empty for none."""
     followed = False
     """Whether the call came to where a redirect led; what it sent is not judged."""
 
@@ -165,6 +167,7 @@ class Journal:
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         played: str = "",
         fails: bool = False,
+        recording: str = "",
     ) -> Call:
         """Keep a call; the oldest ones go when there is no room."""
         with self._lock:
@@ -172,6 +175,8 @@ class Journal:
             call = Call(self._last, request, reply, received_at, duration_s, timeout_ms)
             if played:
                 call.played, call.fails = played, fails
+            if recording:
+                call.recording = recording
             self._calls.append(call)
             self._bytes += call.size
             while len(self._calls) > self.max_calls or (

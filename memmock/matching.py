@@ -99,6 +99,19 @@ class Matcher:
         ]
 
 
+def asked(request: Request) -> str:
+    """Return what a request asks for, to read: `"称呼" (preference)`, or the request line."""
+    retrieval = _object(request.body)
+    if retrieval is None or "query" not in retrieval:
+        return f"{request.method} {request.target}"
+    rest = [
+        f"{name}={_shown(retrieval[name])}"
+        for name in FIELDS[1:]
+        if retrieval.get(name) not in (None, "", [])
+    ]
+    return " ".join([_shown(retrieval["query"]), *rest])
+
+
 def differences(expected: Mapping[str, Any], received: Mapping[str, Any]) -> list[Difference]:
     """Return the expected fields that differ, in the order in which they are expected.
 
@@ -123,12 +136,12 @@ def closest(expected: Mapping[str, Any], candidates: Iterable[tuple[T, Mapping[s
     return best and best[2]
 
 
-def nearest(key: Hashable, keys: Sequence[Hashable]) -> int | None:
-    """Return the number, from 0, of the key that differs from `key` in the fewest parts; the first on a tie."""
+def nearest(key: Hashable, keys: Sequence[Hashable]) -> list[int]:
+    """Return the numbers, from 0, of the keys that differ from `key` in the fewest parts, in their order."""
     parts = _parts(key)
-    if not keys:
-        return None
-    return min(range(len(keys)), key=lambda n: sum(map(_differ, parts, _parts(keys[n]))))
+    counts = [sum(map(_differ, parts, _parts(other))) for other in keys]
+    least = min(counts, default=0)
+    return [number for number, count in enumerate(counts) if count == least]
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -41,7 +41,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     markers = list(metafunc.definition.iter_markers("memmock_scenarios"))
     if not markers:
         return
-    with _failing_plainly(f"{metafunc.definition.nodeid}: "):
+    with failing_plainly(f"{metafunc.definition.nodeid}: "):
         if "memmock_scenario" not in metafunc.fixturenames:
             raise MemmockError("@pytest.mark.memmock_scenarios is for tests that use a memmock fixture")
         chosen = {scenario.name: scenario for marker in reversed(markers) for scenario in _chosen(marker)}
@@ -76,7 +76,7 @@ def memmock_server(memmock_settings: MockSettings) -> Iterator[MockServer]:
     """The server behind `memmock`, started once; `with memmock_server.fresh() as memmock:` suits `@given`."""
     from memmock.mock_server import MockServer
 
-    with _failing_plainly():
+    with failing_plainly():
         server = MockServer(memmock_settings)
         server.start()
     yield server
@@ -98,7 +98,7 @@ def memmock(
     memmock_scenario: Scenario | None,
 ) -> Iterator[Mock]:
     """A mock provider of this test's own; what the consumer sent is checked at the end."""
-    with _failing_plainly():
+    with failing_plainly():
         marked = _marked(request)
         # the settings of this test: the server may have been started by one with others
         with memmock_server.fresh(marked.allow, memmock_settings) as mock:
@@ -118,7 +118,7 @@ def memmock_httpserver(
     from memmock.mock import Mock
     from memmock.mount import mount
 
-    with _failing_plainly():
+    with failing_plainly():
         marked = _marked(request)
         # what Werkzeug cannot do, scenarios that need it are refused for
         mock = Mock(memmock_settings, httpserver.url_for(memmock_settings.path), abilities=frozenset())
@@ -135,7 +135,7 @@ def memmock_consumer(memmock: Mock) -> Iterator[Consumer]:
     from memmock.consumer import Consumer
     from memmock.contract import RetrievalConfig
 
-    with _failing_plainly():
+    with failing_plainly():
         consumer = Consumer(RetrievalConfig(**memmock.config()))
     with consumer:
         yield consumer
@@ -200,7 +200,7 @@ def _chosen(marker: pytest.Mark) -> list[Scenario]:
 
 
 @contextmanager
-def _failing_plainly(where: str = "") -> Iterator[None]:
+def failing_plainly(where: str = "") -> Iterator[None]:
     """Turn what memmock raises into a failure that shows the message and no traceback."""
     try:
         yield

@@ -8,7 +8,6 @@ ignored, and so are `live_id`, `user_id` and `character_id`.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -22,7 +21,7 @@ from memmock.contract import (
     MEMORY_TYPES,
 )
 from memmock.errors import MemmockError
-from memmock.http import AT_ONCE, JSON_TYPE, Delivery, Reply, Request, Sent
+from memmock.http import AT_ONCE, JSON_TYPE, Delivery, Reply, Request, Sent, check_path
 from memmock.journal import Journal
 from memmock.memories import Memories
 from memmock.playbook import Play, Playbook
@@ -67,11 +66,7 @@ class Provider:
         playbook: Playbook | None = None,
         elsewhere: Callable[[], str] | None = None,
     ) -> None:
-        if not re.fullmatch(r"/[!-~]*", path) or "?" in path or "#" in path:
-            raise MemmockError(
-                f"the path must start with / and hold no ?, # or space, and what is not ASCII "
-                f"percent-encoded, not {path!r}"
-            )
+        check_path(path)
         self.memories = memories
         self.path = path
         self.authorization = authorization

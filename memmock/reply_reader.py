@@ -36,6 +36,8 @@ class ReplyReader:
     def __init__(self, max_response_bytes: int, *, whole: bool = False) -> None:
         self.result: ToolResult | None = None
         self.received_bytes = 0
+        self.reason = ""
+        """The words after the status."""
         self._limit = max_response_bytes
         self._reads_errors = whole
         self._parser = HttpResponseParser(self)
@@ -116,7 +118,12 @@ class ReplyReader:
         """Start a reply: an interim one, the reply, or one that nobody asked for."""
         self._surplus = self._head_read
         if not self._head_read:
-            self._headers = []
+            self._headers, self.reason = [], ""
+
+    def on_status(self, reason: bytes) -> None:
+        """Take the words after the status, those of a surplus reply aside."""
+        if not self._head_read:
+            self.reason = reason.decode("latin-1")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; those of a surplus reply and of the trailers are passed over."""

@@ -12,10 +12,10 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from memmock.connection import Connection, Hub, Limits
 from memmock.errors import MemmockError
@@ -55,7 +55,7 @@ class Server:
     needed. Exceptions that the handler raises are answered with 500 and kept for `check`.
 
     A `door` may refuse or reset connections; `look` makes the server follow it at once rather than within
-    half a second.
+    half a second. `at_stop` is awaited on the server's loop when it stops, once all connections are closed.
     """
 
     def __init__(
@@ -66,11 +66,13 @@ class Server:
         port: int = 0,
         limits: Limits | None = None,
         door: Door | None = None,
+        at_stop: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self._hub = Hub(handler, limits or Limits(), self._failed)
         self._door = door
+        self._at_stop = at_stop
         if door is not None:
             self._hub.greets = door.greets
         self._listener: asyncio.Server | None = None
@@ -168,11 +170,19 @@ class Server:
         if loop is _running_loop():
             self._start(self._look())
         else:
-            asyncio.run_coroutine_threadsafe(self._look(), loop).result(_STOP_S)
+            self.do(self._look())
 
     async def follow_door(self) -> None:
         """Do what `look` does, on the server's own loop; return when that is done."""
         await self._look()
+
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` on the server's loop; return when it is done."""
+        loop = self._loop
+        if loop is None:
+            work.close()
+            return
+        asyncio.run_coroutine_threadsafe(work, loop).result(_STOP_S)
 
     def check(self) -> None:
         """Raise the first exception that the handler raised since the last check."""
@@ -241,6 +251,8 @@ class Server:
             for connection in list(self._hub.connections):
                 connection.close()
             await asyncio.sleep(0)
+        if self._at_stop is not None:
+            await self._at_stop()
 
     async def _listen(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()

@@ -145,6 +145,8 @@ def as_text(call: Call, retry_of: int | None) -> str:
         error = printable(call.error_code)
         found = f"refused ({error})" if error else count(len(call.memories), "memory", "memories")
         result = f"{found} in {call.duration_s * 1000:.1f} ms"
+    if call.recording:
+        result += f" ({printable(call.recording)})"
     lines = [f"{time}  {call.reply.status or '---'}  {what}: {result}"]
     lines += [f"          {violation}" for violation in call.violations]
     if retry_of is not None:
@@ -172,6 +174,7 @@ def as_json_at_end(call: Call, retry_of: int | None) -> str:
         "target": call.request.target,
         "retrieval": call.retrieval,
         "played": call.played,
+        "recording": call.recording,
         "status": call.reply.status,
         "results": len(call.memories),
         "ending": call.ending,

@@ -9,31 +9,13 @@ import textwrap
 
 import click
 
+from memmock.cli.listening import listen_options
 from memmock.cli.target import limit_options
-from memmock.contract import (
-    DEFAULT_AUTHORIZATION,
-    DEFAULT_PATH,
-    RetrievalConfig,
-)
-
-DEFAULT_PORT = 8765
+from memmock.contract import DEFAULT_AUTHORIZATION, RetrievalConfig
 
 
 @click.command("serve", short_help="Serve the mock provider and show each call.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="The port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--path",
-    default=DEFAULT_PATH,
-    show_default=True,
-    help="Where to answer; any gateway prefix may stand before it.",
-)
+@listen_options()
 @click.option(
     "--persona",
     metavar="FILE",
@@ -68,14 +50,6 @@ DEFAULT_PORT = 8765
     envvar="MEMMOCK_CONTROL_TOKEN",
     metavar="TOKEN",
     help="What the control API asks for as a Bearer token.  [env: MEMMOCK_CONTROL_TOKEN]",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json prints one line when ready and one a call.",
 )
 def command(
     host: str,

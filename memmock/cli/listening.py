@@ -1,0 +1,45 @@
+"""The options of commands that serve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from memmock.contract import DEFAULT_PATH
+
+DEFAULT_PORT = 8765
+
+
+def listen_options(
+    path: str | None = DEFAULT_PATH,
+    path_help: str = "Where to answer; any gateway prefix may stand before it.",
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options for where to listen, and for what is printed."""
+    options = (
+        click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on."),
+        click.option(
+            "--port",
+            type=click.IntRange(0, 65535),
+            default=DEFAULT_PORT,
+            show_default=True,
+            help="The port to listen on; 0 takes a free one.",
+        ),
+        click.option("--path", default=path, show_default=path is not None, help=path_help),
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            show_default=True,
+            help="json prints one line when ready and one a call.",
+        ),
+    )
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated

@@ -1,0 +1,121 @@
+"""`memmock replay`: serves what was recorded, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from memmock.cli.listening import listen_options
+from memmock.cli.redacting import redact_options, redactor
+from memmock.cli.text import count
+from memmock.contract import DEFAULT_PATH
+from memmock.http import check_path
+from memmock.strictjson import printable
+
+if TYPE_CHECKING:
+    from memmock.cassette import Cassette
+
+
+@click.command("replay", short_help="Serve cassettes, offline.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--repeats",
+    type=click.Choice(["last", "cycle", "none"]),
+    default="last",
+    show_default=True,
+    help="What comes after the last recording of a retrieval: that one again, all again, or a 404.",
+)
+@click.option(
+    "--latency",
+    type=click.Choice(["recorded", "none"]),
+    default="none",
+    show_default=True,
+    help="recorded answers as late as the provider did.",
+)
+@click.option(
+    "--match-on",
+    metavar="NAMES",
+    help="What must be the same, with commas; method,path,query,memory_types,time_hint,max_results when not "
+    "given; also live_id, reason, target, body.",
+)
+@redact_options
+@listen_options(None, "Where to answer; where it was recorded when not given.")
+def command(
+    files: tuple[str, ...],
+    repeats: str,
+    latency: str,
+    match_on: str | None,
+    redact_headers: tuple[str, ...],
+    redact_fields: tuple[str, ...],
+    redact_patterns: tuple[str, ...],
+    host: str,
+    port: int,
+    path: str | None,
+    form: str,
+) -> None:
+    """Serve recorded interactions until Ctrl-C. Nothing is ever sent to a network.
+
+    A retrieval that was not recorded is answered with 404, which names the nearest recording and what
+    differs. What was redacted in the recording has to be redacted here too, with the same options.
+    """
+    from memmock.cassette import Cassette
+    from memmock.cassette_file import load
+    from memmock.cli.call_log import CallLog, as_json, as_json_at_end, as_text
+    from memmock.matching import MATCH_ON, Matcher
+    from memmock.replay import Replay
+    from memmock.server import Server
+
+    wanted = MATCH_ON if match_on is None else tuple(name.strip() for name in match_on.split(","))
+    if path is not None:  # it stands for whatever path was recorded
+        check_path(path)
+        wanted = tuple(name for name in wanted if name not in ("path", "target"))
+    hidden = redactor(redact_headers, redact_fields, redact_patterns)
+    loaded = [(file, load(file)) for file in files]
+    cassette = Cassette(
+        [each for _, interactions in loaded for each in interactions],
+        matcher=Matcher(wanted),
+        redactor=hidden,
+        repeats=repeats,  # type: ignore[arg-type]  # one of the choices
+    )
+    names = [
+        f"interaction {number}{f' of {file}' if len(files) > 1 else ''}"
+        for file, interactions in loaded
+        for number in range(1, len(interactions) + 1)
+    ]
+    replay = Replay(cassette, path=path, latency=latency == "recorded", names=names)
+    server = Server(replay, host=host, port=port)
+    server.bind()
+    endpoint = server.url + (path or _recorded_path(cassette))
+    ready = json.dumps({"endpoint": endpoint}) if form == "json" else _welcome(cassette, files, endpoint)
+    line = as_json if form == "json" else as_text
+    end = as_json_at_end if form == "json" else lambda *_: ""
+    with CallLog(
+        replay.journal,
+        lambda call, again: hidden.text(line(call, again)),
+        lambda call, again: hidden.text(end(call, again)),
+        all_of_them=form == "json",
+    ):
+        server.run(ready=lambda: click.echo(ready))
+
+
+def _recorded_path(cassette: Cassette) -> str:
+    return cassette.interactions[0].request.path if cassette.interactions else DEFAULT_PATH
+
+
+def _welcome(cassette: Cassette, files: tuple[str, ...], endpoint: str) -> str:
+    named = files[0] if len(files) == 1 else f"{len(files)} cassettes"
+    lines = [f"memmock replays {named} ({count(len(cassette), 'interaction')}) at {endpoint}", ""]
+    if cassette.interactions:
+        body = cassette.interactions[0].request.body.decode(errors="replace")
+        lines += [
+            "Ask it:",
+            "",
+            f"curl -s {shlex.quote(endpoint)} \\",
+            "  -H 'Content-Type: application/json' -H 'Accept: application/json' \\",
+            f"  -d {shlex.quote(printable(body))}",
+            "",
+        ]
+    return "\n".join([*lines, "Calls (Ctrl-C to stop):"])

@@ -1,0 +1,176 @@
+"""The recording proxy: a handler that forwards to one upstream, and hands on what passed.
+
+An interaction is handed on before its reply is sent, so that what a client has seen is recorded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from http import HTTPStatus
+from os import PathLike
+from pathlib import Path
+
+from memmock.cassette import Interaction
+from memmock.client import Exchange
+from memmock.errors import MemmockError
+from memmock.http import Reply, Request, check_path
+from memmock.journal import Journal
+from memmock.redaction import Redactor
+from memmock.rules import reply_violations, request_violations
+from memmock.upstream import Upstream, end_to_end, no_reply
+
+
+class Recorder:
+    """Forwards each request to the upstream, and hands the interaction to `keep`, its secrets hidden.
+
+    What cannot be recorded is answered all the same, and its reason added to `failures`.
+
+    Args:
+        upstream: where everything goes.
+        keep: takes an interaction; called on the server's loop.
+        redactor: takes the secrets out.
+        path: where the proxy answers, any gateway prefix may stand before it.
+        record_errors: also record the 502 and 504 that stand for a reply that never came.
+        before: how many interactions there are already.
+        failures: what takes the reasons.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        keep: Callable[[Interaction], object],
+        *,
+        redactor: Redactor,
+        path: str,
+        record_errors: bool = False,
+        before: int = 0,
+        failures: list[str] | None = None,
+    ) -> None:
+        check_path(path)
+        self.upstream = upstream
+        self.journal = Journal()
+        self.failures: list[str] = [] if failures is None else failures
+        self.recorded = 0
+        """How many interactions were handed on."""
+        self._keep = keep
+        self._redactor = redactor
+        self._path = path
+        self._record_errors = record_errors
+        self._before = before
+
+    async def __call__(self, request: Request) -> Reply:
+        """Forward a request and return the reply to it."""
+        received_at, start = time.time(), time.perf_counter()
+        refused = self._refused(request)
+        reply, recording = (refused, "") if refused else await self._forwarded(request)
+        duration_s = time.perf_counter() - start
+        self.journal.add(request, reply, received_at, duration_s, recording=recording)
+        return reply
+
+    async def close(self) -> None:
+        """Close the connections to the upstream."""
+        await self.upstream.close()
+
+    def _refused(self, request: Request) -> Reply | None:
+        if request.method in ("CONNECT", "TRACE"):
+            return Reply.error(405, "method_not_allowed", f"{request.method} is not forwarded")
+        if not request.target.startswith("/") or not request.path.endswith(self._path):
+            return Reply.error(404, "not_found", f"nothing is here; what is forwarded is {self._path}")
+        return None
+
+    async def _forwarded(self, request: Request) -> tuple[Reply, str]:
+        """Return the reply to a request, and what it was recorded as."""
+        exchange = await self.upstream.exchange(request)
+        if exchange.complete and exchange.reply is not None:
+            reply = exchange.reply._replace(headers=end_to_end(exchange.reply.headers))
+            reason = exchange.reason
+        else:
+            assert exchange.result.error is not None
+            reply = no_reply(exchange.result.error)
+            reason = HTTPStatus(reply.status).phrase
+            if not self._record_errors:
+                return reply, ""
+        return reply, self._recorded(request, exchange, reply, reason)
+
+    def _recorded(self, request: Request, exchange: Exchange, reply: Reply, reason: str) -> str:
+        try:
+            self._keep(
+                interaction(
+                    exchange.request,
+                    self.upstream.uri(request),
+                    reply,
+                    reason,
+                    elapsed_ms=exchange.elapsed_s * 1000,
+                    redactor=self._redactor,
+                )
+            )
+        except (MemmockError, OSError) as error:
+            self.failures.append(str(error))
+            return "not recorded"
+        self.recorded += 1
+        return f"interaction {self.recorded + self._before}"
+
+
+def interaction(
+    request: Request, uri: str, reply: Reply, reason: str, *, elapsed_ms: float | None, redactor: Redactor
+) -> Interaction:
+    """Return what is recorded of a call: redacted, with when it was and which rules it broke.
+
+    Raises:
+        MemmockError: the body cannot be looked into for secrets, or one is still there.
+    """
+    broken = [*request_violations(request), *reply_violations(reply, request)]
+    recorded = Interaction(
+        request,
+        uri,
+        reply,
+        reason,
+        recorded_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        elapsed_ms=None if elapsed_ms is None else round(elapsed_ms, 3),
+        violations=tuple(sorted({found.code for found in broken})),
+    )
+    return redacted(recorded, redactor)
+
+
+def redacted(recorded: Interaction, redactor: Redactor) -> Interaction:
+    """Return an interaction with its secrets hidden.
+
+    Raises:
+        MemmockError: the body cannot be looked into for secrets, or one is still there.
+    """
+    request, reply = redactor.exchange(recorded.request, recorded.reply)
+    hidden = recorded._replace(
+        request=request, uri=redactor.uri(recorded.uri), reply=reply, reason=redactor.text(recorded.reason)
+    )
+    if found := redactor.leaks(_content(hidden)):
+        raise MemmockError(f"a call was not recorded: {', '.join(found)} would still be in it")
+    return hidden
+
+
+def settled(recorded: Iterable[Interaction], redactor: Redactor) -> tuple[list[Interaction], list[str]]:
+    """Return interactions redacted once more, and why some had to be left out.
+
+    A value that is to be hidden may have become known only after an interaction that holds it.
+    """
+    kept, failures = [], []
+    for number, each in enumerate(recorded, 1):
+        try:
+            kept.append(redacted(each, redactor))
+        except MemmockError as error:
+            failures.append(f"interaction {number} was taken out: {error}")
+    return kept, failures
+
+
+def leaks(path: str | PathLike[str], redactor: Redactor) -> list[str]:
+    """Return what was to be hidden and is still in a file."""
+    return [f"{path} still holds {found}" for found in redactor.leaks(Path(path).read_bytes())]
+
+
+def _content(recorded: Interaction) -> bytes:
+    """Return everything that is written down of an interaction."""
+    request, reply = recorded.request, recorded.reply
+    headers = "\n".join(f"{name}: {value}" for name, value in (*request.headers, *reply.headers))
+    text = "\n".join([request.method, request.target, recorded.uri, recorded.reason, headers])
+    return b"\n".join([text.encode("utf-8", "surrogatepass"), request.body, reply.body])

@@ -1,0 +1,134 @@
+"""Plays a cassette: a handler that answers from recordings, and from nowhere else."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from memmock.cassette import Cassette, Miss
+from memmock.http import AT_ONCE, Handler, Headers, Reply, Request, header
+from memmock.journal import Journal
+from memmock.upstream import end_to_end
+
+
+class Replay:
+    """Answers each request with its recording; 404 when there is none, and nothing ever leaves for a network.
+
+    Args:
+        cassette: what is played.
+        path: where it answers, any gateway prefix may stand before it; the recorded paths when None.
+        latency: answer as late as the upstream did.
+        names: how each interaction is called in messages, as `interaction 2 of chat.yaml`.
+        play: chooses the interaction, in place of the cassette.
+        otherwise: answers what was not recorded, in place of the 404.
+    """
+
+    def __init__(
+        self,
+        cassette: Cassette,
+        *,
+        path: str | None = None,
+        latency: bool = False,
+        names: Sequence[str] = (),
+        play: Callable[[Request], int | Miss] | None = None,
+        otherwise: Handler | None = None,
+    ) -> None:
+        self.cassette = cassette
+        self.journal = Journal()
+        self._path = path
+        self._latency = latency
+        self._names = names
+        self._play = play or cassette.play
+        self._otherwise = otherwise
+        self._replies: dict[int, Reply] = {}
+
+    def __call__(self, request: Request) -> Reply | Awaitable[Reply]:
+        """Return the recorded reply, or a 404 that says what is nearest."""
+        received_at, start = time.time(), time.perf_counter()
+        if self._path is not None and not request.path.endswith(self._path):
+            reply, name = Reply.error(404, "not_found", f"nothing is here; the path is {self._path}"), ""
+        else:
+            played = self._play(request)
+            if isinstance(played, Miss):
+                if self._otherwise is not None:
+                    return self._otherwise(request)
+                reply, name = missed(played, self.name), ""
+            else:
+                reply, name = self._reply(played), self.name(played)
+        call = self.journal.add(request, reply, received_at, time.perf_counter() - start, recording=name)
+        if reply.delivery == AT_ONCE:
+            return reply
+        return reply._replace(on_sent=lambda sent: self.journal.end(call, sent))
+
+    def name(self, number: int) -> str:
+        """Return how an interaction is called."""
+        return self._names[number - 1] if number <= len(self._names) else f"interaction {number}"
+
+    def _reply(self, number: int) -> Reply:
+        reply = self._replies.get(number)
+        if reply is None:
+            recorded = self.cassette.interactions[number - 1]
+            reply = recorded.reply._replace(headers=played_headers(recorded.reply))
+            if self._latency and recorded.elapsed_ms:
+                reply = reply.delayed(recorded.elapsed_ms / 1000)
+            self._replies[number] = reply
+        return reply
+
+
+def missed(miss: Miss, name: Callable[[int], str]) -> Reply:
+    """Return what a client is told whose request was not recorded."""
+    details: dict[str, Any] = {}
+    if miss.nearest is not None:
+        details["nearest"] = {
+            "interaction": name(miss.nearest),
+            "played": miss.played,
+            "differences": [found._asdict() for found in miss.differences],
+        }
+    return Reply.error(404, "not_recorded", " ".join(" ".join(explained(miss, name)).split()), **details)
+
+
+def explained(miss: Miss, name: Callable[[int], str]) -> list[str]:
+    """Return why nothing was played to a request: a line, and one for each difference."""
+    if miss.nearest is None:
+        return ["there is no recording at all"]
+    nearest = name(miss.nearest)
+    played = f", played {miss.played} times already" if miss.played > 1 else ", already played"
+    if not miss.differences:
+        return [f"no recording is left: {nearest} answers it{played}"]
+    return [f"nearest is {nearest}{played if miss.played else ''}:", *map(str, miss.differences)]
+
+
+def played_headers(reply: Reply) -> Headers:
+    """Return the headers with which a recorded reply is sent.
+
+    What framed it then is left out, and a coding that the body does not have: clients that unpack a body
+    have it recorded unpacked, with the header as it was.
+    """
+    headers = end_to_end(reply.headers)
+    coding = header(headers, "Content-Encoding")
+    if coding is None or is_encoded(reply.body, coding):
+        return headers
+    return tuple(pair for pair in headers if pair[0].lower() != "content-encoding")
+
+
+def is_encoded(body: bytes, coding: str) -> bool:
+    """Tell whether a body is packed as its Content-Encoding says, as far as can be seen."""
+    last = coding.rpartition(",")[2].strip().lower()
+    if last in ("gzip", "x-gzip"):
+        return body.startswith(b"\x1f\x8b")
+    if last == "deflate":
+        return any(_inflates(body, bits) for bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS))
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _inflates(body: bytes, bits: int) -> bool:
+    try:
+        return bool(zlib.decompressobj(bits).decompress(body, 1))
+    except zlib.error:
+        return False
