@@ -254,12 +254,10 @@ def _extras(value: Any) -> _Extras:
     if not isinstance(value, dict):
         return _Extras()
     at, elapsed, broken = (value.get(name) for name in _Extras._fields)
-    is_number = isinstance(elapsed, int | float) and not isinstance(elapsed, bool)
-    return _Extras(
-        at if _is_line(at) else "",
-        elapsed if is_number and 0 <= elapsed < 1e15 else None,
-        tuple(code for code in broken if _is_line(code)) if isinstance(broken, list) else (),
-    )
+    if not isinstance(elapsed, int | float) or isinstance(elapsed, bool) or not 0 <= elapsed < 1e15:
+        elapsed = None
+    codes = [code for code in broken if _is_line(code)] if isinstance(broken, list) else []
+    return _Extras(str(at) if _is_line(at) else "", elapsed, tuple(codes))
 
 
 def _is_line(value: Any) -> bool:

@@ -9,13 +9,13 @@ import base64
 import codecs
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from memmock import documents, strictjson
+from memmock import documents
 from memmock.cassette import Interaction
 from memmock.cassette_file import LARGEST, CassetteError, load
 from memmock.documents import Mistake, dotted, shown
@@ -91,9 +91,8 @@ def _text(path: str | PathLike[str]) -> str:
     path = Path(path)
     try:
         if (size := path.stat().st_size) > LARGEST:
-            raise CassetteError(
-                f"{path}: {size >> 20} MiB are too large for a recording, at most {LARGEST >> 20} MiB are read"
-            )
+            most = f"at most {LARGEST >> 20} MiB are read"
+            raise CassetteError(f"{path}: {size >> 20} MiB are too large for a recording, {most}")
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as wrong:
         where = f"byte {wrong.object[wrong.start]:#04x} at offset {wrong.start}"
@@ -141,7 +140,7 @@ def _read_toml(path: str | PathLike[str]) -> Imported:
     text = _text(path)
     try:
         value = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as wrong:
+    except ValueError as wrong:  # also a number that is too long
         says, line, column = _TOML_PLACE.fullmatch(str(wrong)).groups()  # type: ignore[union-attr]
         where = f":{line}" if line else ""
         column = f" (column {column})" if column else ""
@@ -208,7 +207,7 @@ def _cassetter_item(item: Any, place: Place) -> Interaction:
 
 
 def _cassetter_body(message: dict[str, Any], place: Place) -> bytes:
-    """Return a body: in YAML a mapping of `type` and `content`, in TOML two fields, the JSON in it as text."""
+    """Return a body: in YAML a mapping of `type` and `content`, in TOML two fields, with JSON as text."""
     if "body_type" in message:
         kind, content, place = message["body_type"], message.get("body_content"), (*place, "body_content")
         if kind == "json":
@@ -285,20 +284,26 @@ def _har_entry(entry: dict[str, Any], place: Place) -> Interaction:
     headers = _har_headers(asked.get("headers"), (*place, "request", "headers"))
     body = _posted(asked.get("postData"), (*place, "request", "postData"), headers)
     status = _status(answered.get("status"), (*place, "response", "status"))
-    request = request._replace(headers=_with_length(_decoded_head(headers, body), body), body=body)
+    request = request._replace(headers=_with_length(_as_saved(headers), body), body=body)
     headers = _har_headers(answered.get("headers"), (*place, "response", "headers"))
     content = answered.get("content")
     body = _har_body({} if content is None else content, (*place, "response", "content"), headers)
-    reply = Reply(status, _with_length(_decoded_head(headers, body), body), body)
-    reason, took = answered.get("statusText"), entry.get("time")
+    reply = Reply(status, _with_length(_as_saved(headers), body), body)
+    reason = answered.get("statusText")
     return Interaction(
         request,
         uri,
         reply,
         reason if isinstance(reason, str) and reason.isprintable() else "",
         recorded_at=_utc(entry.get("startedDateTime")),
-        elapsed_ms=round(took, 3) if type(took) in (int, float) and 0 <= took < 1e9 else None,
+        elapsed_ms=_milliseconds(entry.get("time")),
     )
+
+
+def _milliseconds(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        return None
+    return round(value, 3)
 
 
 def _posted(value: Any, place: Place, headers: Headers) -> bytes:
@@ -307,8 +312,8 @@ def _posted(value: Any, place: Place, headers: Headers) -> bytes:
     value = _mapping(value, place)
     params = value.get("params")
     if not value.get("text") and isinstance(params, list) and params:
-        pairs = [(each.get("name"), each.get("value") or "") for each in params if isinstance(each, dict)]
-        return urlencode(pairs).encode()
+        each = [item for item in params if isinstance(item, dict)]
+        return urlencode([(str(item.get("name")), str(item.get("value") or "")) for item in each]).encode()
     return _har_body(value, place, headers)
 
 
@@ -344,7 +349,7 @@ def _har_headers(value: Any, place: Place) -> Headers:
     return tuple(pairs)
 
 
-def _decoded_head(headers: Headers, body: bytes) -> Headers:
+def _as_saved(headers: Headers) -> Headers:
     """Return headers without what was true of the body on the wire only."""
     gone = ("content-encoding", "transfer-encoding")
     return tuple(pair for pair in headers if pair[0].lower() not in gone)
@@ -424,7 +429,7 @@ def _with_length(headers: Headers, body: bytes) -> Headers:
 def _utc(value: Any) -> str:
     """Return a time as RFC 3339 in UTC, to the millisecond; empty when it is none."""
     try:
-        at = datetime.fromisoformat(value)
+        at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return ""
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at

@@ -1,11 +1,12 @@
 """How the answer of a provider differs from the one that was recorded.
 
-What is compared is what a consumer reads: the status, the media type and the body. Secrets are for the caller,
-who hides them on both sides in the same way first.
+What is compared is what a consumer reads: the status, the media type and the body. Secrets are for the
+caller, who hides them on both sides in the same way first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from bisect import bisect_left
 from collections import Counter
@@ -37,8 +38,8 @@ def reply_differences(recorded: Reply, now: Reply) -> list[Difference]:
     """Return what a provider answers otherwise than it was recorded: the status first, then type and body.
 
     JSON is compared by value, field by field: neither the order of names, the form of numbers nor white space
-    matters, and `true` is not 1. A field is named by its JSON pointer in the recorded body. Objects in an array
-    are the same when they have the same `id`, or are equal; so one that has come, gone or moved is one
+    matters, and `true` is not 1. A field is named by its JSON pointer in the recorded body. Objects in an
+    array are the same when they have the same `id`, or are equal; so one that has come, gone or moved is one
     difference. Any other body is compared byte by byte. Of the headers only the media type counts.
     """
     found = []
@@ -55,10 +56,8 @@ def reply_key(reply: Reply) -> Hashable:
     value = _json(reply.body)
     body: object = reply.body
     if value is not _NO_JSON:
-        try:
+        with contextlib.suppress(RecursionError):
             body = json.dumps(_plain(value), sort_keys=True)
-        except RecursionError:
-            pass
     return reply.status, _media_type(reply), body
 
 
@@ -240,7 +239,7 @@ def _moved(pairs: Sequence[tuple[int | None, int | None]]) -> set[int]:
     runs: list[int] = []  # how long the run is that ends at each place
     for _, m in places:
         at = bisect_left(ends, m)
-        ends[at:at + 1] = [m]
+        ends[at : at + 1] = [m]
         runs.append(at + 1)
     kept, length, limit = set(), len(ends), None
     for (n, m), run in zip(reversed(places), reversed(runs), strict=True):

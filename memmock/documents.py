@@ -324,7 +324,7 @@ def shown(value: object) -> str:
     if isinstance(value, int) and abs(value) >= 10**40:  # Python refuses to write out the longest ones
         return "a very long number"
     if value is None or isinstance(value, int | float | str):
-        return json.dumps(value, ensure_ascii=False)
+        return strictjson.printable(json.dumps(value, ensure_ascii=False))
     return type(value).__name__
 
 
@@ -368,6 +368,8 @@ def json_text(value: Any) -> str:
 def yaml_text(value: Mapping[str, Any]) -> str:
     """Return a mapping in YAML for people: in blocks, no line folded, printable text as it is.
 
+    Names of more than 1,000 characters cannot be read again.
+
     It looks as PyYAML writes it, which takes five times as long; but text of several lines is a literal
     block whenever that is exact.
     """
@@ -404,10 +406,10 @@ def _add_block(lines: list[str], value: Any, indent: str) -> None:
     if isinstance(value, Mapping):
         for name, child in value.items():
             if isinstance(child, Mapping | list) and child:
-                lines.append(f"{indent}{_scalar(name, indent)}:")
+                lines.append(f"{indent}{_text(name)}:")
                 _add_block(lines, child, indent if isinstance(child, list) else f"{indent}  ")
             else:
-                lines.append(f"{indent}{_scalar(name, indent)}: {_scalar(child, indent)}")
+                lines.append(f"{indent}{_text(name)}: {_scalar(child, indent)}")
         return
     for child in value:
         if isinstance(child, Mapping | list) and child:
@@ -424,16 +426,21 @@ def _scalar(value: Any, indent: str) -> str:
         return "!!binary |\n" + _indented(base64.encodebytes(value).decode().rstrip("\n"), indent)
     if not isinstance(value, str):
         return json.dumps(value)
-    if len(value) <= 200 and _PLAIN.fullmatch(value) and not _NOT_TEXT.fullmatch(value):
-        return value
-    if (odd := _ODD.search(value)) is None:
-        return _quoted(value) if len(value) <= 80 else _single_quoted(value)
-    if odd[0] == "\n" and value.strip("\n ") and not _ODD_IN_BLOCK.search(value):
+    if "\n" in value and value.strip("\n ") and not _ODD_IN_BLOCK.search(value):
         indicator = "2" if value[0] in " \n" else ""
         chomping = "-" if value[-1] != "\n" else "+" if value.endswith("\n\n") else ""
         return f"|{indicator}{chomping}\n{_indented(value.removesuffix(chr(10)), indent)}"
-    dumped = json.dumps(value, ensure_ascii=False)
-    return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", dumped)
+    return _text(value)
+
+
+def _text(value: str) -> str:
+    """Return text on one line."""
+    if _ODD.search(value):
+        dumped = json.dumps(value, ensure_ascii=False)
+        return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", dumped)
+    if len(value) > 80:
+        return "'" + value.replace("'", "''") + "'"
+    return value if _PLAIN.fullmatch(value) and not _NOT_TEXT.fullmatch(value) else _quoted(value)
 
 
 def _indented(text: str, indent: str) -> str:
@@ -448,10 +455,6 @@ def _quoted(text: str) -> str:
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     dumped = str(yaml.dump(text, Dumper=base, allow_unicode=True, width=1 << 30))
     return dumped.removesuffix("\n").removesuffix("\n...")
-
-
-def _single_quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 _PLAIN = re.compile(r"[A-Za-z](?:[!-9;-~]|:(?! |\Z)| (?! |#|\Z))*")

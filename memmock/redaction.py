@@ -88,6 +88,7 @@ class _Secret:
 _SIGNS = {"/": b"\\/", '"': b'\\"', "\\": b"\\\\"}
 _ALWAYS = (b"%", b"u00", b"\\/", b"\\x")
 """Without any of these in a text, plain characters stand in it as they are, and so does Base64."""
+_ANY = (b"%", b"\\")
 
 _secret = lru_cache(2 * _MOST_LEARNED)(_Secret)
 
@@ -269,7 +270,7 @@ class _Hidden:
         self.secrets: list[_Secret] = [*(less.secrets if less else ()), *new]
         forms = list(chain.from_iterable(secret.forms for secret in new))
         signs = [form for form in forms if len(form) < _LONG_FORM]
-        signs += chain(_ALWAYS if values else (), *(secret.signs for secret in new))
+        signs += chain(_ALWAYS if values else (), _ANY if patterns else (), *(some.signs for some in new))
         self._signs: tuple[bytes, ...] = tuple(dict.fromkeys(chain(less._signs if less else (), signs)))
         forms = [form for form in forms if len(form) >= _LONG_FORM]
         self._forms: tuple[bytes, ...] = (*(less._forms if less else ()), *forms)
@@ -285,11 +286,13 @@ class _Hidden:
 
     def spares(self, data: bytes) -> bool:
         """Whether it is plain at once that nothing in `data` is to be hidden."""
-        if self.patterns or any(map(data.__contains__, self._signs)):
+        if any(map(data.__contains__, self._signs)):
             return False
-        if self._parts is None or not self._parts.isdisjoint(_words(data)):
-            if any(map(data.__contains__, self._forms)):
-                return False
+        may_have_one = self._parts is None or not self._parts.isdisjoint(_words(data))
+        if may_have_one and any(map(data.__contains__, self._forms)):
+            return False
+        if self.patterns and any(pattern.search(_readable(data)[0]) for pattern in self.patterns):
+            return False
         return not self.values or not _is_wrapped(data)
 
     def hide(self, data: bytes, *, as_json: bool = False) -> bytes:
@@ -643,7 +646,7 @@ class Redactor:
                     found[called] = None
             readable = _readable(view.data)[0]
             for number, pattern in enumerate(known.patterns, 1):
-                if any(match != MASK for match in _texts(pattern, readable)):
+                if any(_TELLING.search(match[0]) for match in pattern.finditer(readable)):
                     found[f"a match of the pattern {number}"] = None
         return list(found)
 
@@ -778,7 +781,7 @@ class Redactor:
         return _Message(headers, body, codec, text, data), values
 
     def _closed(self, message: _Message, hidden: _Hidden, sent: bytes) -> tuple[Headers, bytes]:
-        """Return the headers and the body of a message with everything hidden; `sent` is the body as it was."""
+        """Return headers and body of a message with everything hidden; `sent` is the body as it was."""
         headers, body = self._shown(self._head(message.headers), hidden), message.body
         if message.data is None:
             return headers, body
@@ -847,8 +850,8 @@ class Redactor:
 _WIRE_HEADER = re.compile(rb"(?m)^([\w-]+):[^\r\n]*", re.ASCII)
 
 
-def _texts(pattern: re.Pattern[str], text: str) -> Iterator[str]:
-    return (found[0] for found in pattern.finditer(text) if found[0])
+_TELLING = re.compile(r'[^\s*"\\\[\]{}:,]')
+"""What a match holds besides masks and the marks of JSON, if it was not hidden."""
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -903,8 +906,8 @@ def _fields(data: bytes, names: frozenset[str]) -> Iterator[tuple[int, int, byte
             name = _unescaped(key[1])
             if name.lower() not in names:
                 continue
-            quote = view.source((key.start(), key.start() + 1))
-            if quote[1] - quote[0] != (2**depth):
+            quotes = (view.source((at, at + 1)) for at in (key.start(), key.end(1)))
+            if any(end - start != 2**depth for start, end in quotes):
                 continue
             span, text = _value(view.data, key.end())
             if span is None:

@@ -1,6 +1,5 @@
 """Cassette files: what vcrpy recorded is read, what is saved vcrpy reads, and nothing is ever lost."""
 
-import base64
 import gzip
 import json
 import os
@@ -32,7 +31,12 @@ SUFFIXES = (".yaml", ".json")
 
 def interaction(number: int = 0, body: bytes | None = None) -> Interaction:
     return Interaction(
-        Request("POST", "/memory_retrieval?n=1", (("Content-Type", "application/json"),), b'{"query": "\xe7\xa7\xb0"}'),
+        Request(
+            "POST",
+            "/memory_retrieval?n=1",
+            (("Content-Type", "application/json"),),
+            b'{"query": "\xe7\xa7\xb0"}',
+        ),
         "http://127.0.0.1:8080/memory_retrieval?n=1",
         Reply(200, (("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")), b"%d" % number if body is None else body),
         "OK",
@@ -64,7 +68,13 @@ EMPTY = ("/empty?q=%E7%A7%B0&n=1", b"", b"")
 
 
 def calls(query, zipped=ANSWER):
-    replies = {"/plain": ANSWER, "/gzip": zipped, "/chunked": ANSWER, "/indented": INDENTED, "/binary": BINARY}
+    replies = {
+        "/plain": ANSWER,
+        "/gzip": zipped,
+        "/chunked": ANSWER,
+        "/indented": INDENTED,
+        "/binary": BINARY,
+    }
     return [(path, query, body) for path, body in replies.items()]
 
 
@@ -85,8 +95,13 @@ RECORDED = {
 }
 
 
+OTHERS = {"README.md", "broken.yaml", "__pycache__"}
+
+
 def test_every_fixture_is_expected():
-    assert {file.name for file in FIXTURES.iterdir() if file.suffix != ".py"} - {"__pycache__"} == set(RECORDED)
+    assert {file.name for file in FIXTURES.iterdir() if file.suffix != ".py"} - {"__pycache__"} == set(
+        RECORDED
+    )
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -215,7 +230,9 @@ def normal(one: Interaction) -> Interaction:
         spelled = {}
         for name, _ in headers:
             spelled.setdefault(name.lower(), name)
-        return tuple(sorted(((spelled[name.lower()], value) for name, value in headers), key=lambda pair: pair[0]))
+        return tuple(
+            sorted(((spelled[name.lower()], value) for name, value in headers), key=lambda pair: pair[0])
+        )
 
     return one._replace(
         request=Request(one.request.method, target if target.startswith("/") else f"/{target}",
@@ -225,11 +242,36 @@ def normal(one: Interaction) -> Interaction:
 
 
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"))
-odd_lines = st.lists(st.sampled_from(["", " ", "a", "  a ", "\t", "# b", "---", "...", "'", '"', "- c: d", "称", "\x85", "\u2028", "\r", "\ufeff"])).map("\n".join)
-bodies = st.one_of(st.binary(max_size=60), st.text(st.characters(exclude_categories=["Cs"])).map(str.encode), odd_lines.map(str.encode))
+odd_lines = st.lists(
+    st.sampled_from(
+        [
+            "",
+            " ",
+            "a",
+            "  a ",
+            "\t",
+            "# b",
+            "---",
+            "...",
+            "'",
+            '"',
+            "- c: d",
+            "称",
+            "\x85",
+            "\u2028",
+            "\r",
+            "\ufeff",
+        ]
+    )
+).map("\n".join)
+bodies = st.one_of(
+    st.binary(max_size=60),
+    st.text(st.characters(exclude_categories=["Cs"])).map(str.encode),
+    odd_lines.map(str.encode),
+)
 names = st.text("abcXYZ019!#$%&'*+.^_`|~-", min_size=1, max_size=8) | st.sampled_from(
-    ["null", "Yes", "-", "~", "=", "1", "1.5", "Set-Cookie", "set-cookie", "x" * 999]
-).filter("=".__ne__)
+    ["null", "Yes", "-", "~", "1", "1.5", "Set-Cookie", "set-cookie", "x" * 999]
+)
 latin_1 = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0"), max_size=20)
 headers = st.lists(st.tuples(names, latin_1), max_size=4).map(tuple)
 interactions = st.lists(
@@ -273,7 +315,11 @@ def assert_vcrpy_reads(path, expected):
     requests, responses = read_by_vcrpy(path)
     assert len(requests) == len(responses) == len(expected)
     for one, request, response in zip(expected, requests, responses, strict=True):
-        assert (request.method, request.uri, request.body or b"") == (one.request.method, one.uri, one.request.body)
+        assert (request.method, request.uri, request.body or b"") == (
+            one.request.method,
+            one.uri,
+            one.request.body,
+        )
         assert dict(request.headers) == {name: value for name, value in reversed(one.request.headers)}
         assert response["status"] == {"code": one.reply.status, "message": one.reason}
         assert response["body"]["string"] == one.reply.body
@@ -305,7 +351,9 @@ def test_yaml_text_and_line_are_what_they_were_made_of(value):
 
 def test_finished_yaml_is_pinned(tmp_path):
     save(tmp_path / "a.yaml", THREE[1:])
-    assert (tmp_path / "a.yaml").read_text("utf-8") == """\
+    assert (
+        (tmp_path / "a.yaml").read_text("utf-8")
+        == """\
 interactions:
 - memmock:
     elapsed_ms: 12.5
@@ -358,11 +406,17 @@ interactions:
       message: OK
 version: 1
 """
+    )
 
 
 def test_finished_json_is_pinned(tmp_path):
-    save(tmp_path / "a.json", [interaction(1, b"\xff\x00")._replace(recorded_at="", elapsed_ms=None, violations=())])
-    assert (tmp_path / "a.json").read_text("utf-8") == """\
+    save(
+        tmp_path / "a.json",
+        [interaction(1, b"\xff\x00")._replace(recorded_at="", elapsed_ms=None, violations=())],
+    )
+    assert (
+        (tmp_path / "a.json").read_text("utf-8")
+        == """\
 {
   "interactions": [
     {
@@ -396,13 +450,426 @@ def test_finished_json_is_pinned(tmp_path):
   "version": 1
 }
 """
+    )
 
 
-def test_vcrpy_layout_is_kept_by_saving_what_vcrpy_wrote(tmp_path):
-    """Apart from what vcrpy escapes or folds, a file stays as it is: no needless difference in a diff."""
-    text = (FIXTURES / "http_client.yaml").read_text("utf-8")
-    save(tmp_path / "a.yaml", load(FIXTURES / "http_client.yaml"))
-    again = (tmp_path / "a.yaml").read_text("utf-8")
-    texts = ("string: ", "        isn't it", "        \\  \\ ", '      - "\\xE9', "        ")
-    kept = [line for line in text.splitlines() if not line.lstrip().startswith("string: \"") and "isn't" not in line]
-    assert set(kept) - set(again.splitlines()) <= {line for line in kept if line.startswith(texts)}
+def test_layout_is_that_of_vcrpy(tmp_path):
+    """No needless difference in a diff: vcrpy folds long lines, splits `application/json` nowhere else."""
+    values = ["gzip, deflate", "*/*", "66", "1.5", "no", "y", "a: b", "a #b", "a:", "'a'", '"a"', "-", "a's", "", " a",
+              "Tue, 01 Dec 2026 12:00:00 GMT", "127.0.0.1:8080", "~", "{a", "@a", "x=[1]", "2026-12-01", "1:30"]  # fmt: skip
+    many = tuple((f"H{number:02}", value) for number, value in enumerate(values))
+    one = Interaction(Request("POST", "/", many, b'{"a": 1}'), "http://h/", Reply(200, many, b"text"), "OK")
+    save(tmp_path / "a.yaml", [one])
+    requests, responses = read_by_vcrpy(tmp_path / "a.yaml")
+    theirs = vcr.serialize.serialize({"requests": requests, "responses": responses}, yamlserializer)
+    assert (tmp_path / "a.yaml").read_text() == theirs
+
+
+# ---- bad files
+
+BROKEN = yaml.safe_load((FIXTURES / "broken.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case["error"])
+def test_broken_file_is_refused_in_one_line(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(Path(case["file"]), case["text"].encode(), case["error"])
+
+
+def refused(file, content, message):
+    """Expect the whole message, and that nobody writes to the file."""
+    file.write_bytes(content)
+    for attempt in (load, Recording, lambda path: update(path, lambda old: [*old, interaction()])):
+        with pytest.raises(CassetteError) as caught:
+            attempt(file)
+        assert str(caught.value) == message
+        assert file.read_bytes() == content
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_yaml_that_is_nested_too_deeply_is_refused(tmp_path):
+    file = tmp_path / "deep.yaml"
+    refused(file, b"[" * 3000, f"{file}: nested too deeply")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_not_text_is_refused(suffix, tmp_path):
+    file = tmp_path / f"bad{suffix}"
+    refused(file, b"interactions\xff", f"{file}: not UTF-8 (byte 0xff at offset 12)")
+
+
+def test_huge_file_is_refused_unread(tmp_path):
+    file = tmp_path / "huge.yaml"
+    with file.open("wb") as opened:
+        opened.truncate(600 << 20)
+    with pytest.raises(CassetteError) as caught:
+        load(file)
+    assert str(caught.value) == f"{file}: 600 MiB are too much, at most 512 MiB are read"
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    (tmp_path / "directory.yaml").mkdir()
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for name, says in {
+        "directory.yaml": "not a file",
+        "pipe.yaml": "not a file",
+        "missing.yaml": "No such file or directory",
+        "missing/a.yaml": "No such file or directory",
+        "cassette.txt": "a cassette ends in .yaml, .yml or .json",
+    }.items():
+        with pytest.raises(CassetteError) as caught:
+            load(tmp_path / name)
+        assert str(caught.value) == f"{tmp_path / name}: {says}"
+
+
+def test_unreadable_file_is_refused(tmp_path, monkeypatch):
+    def denied(path):
+        raise PermissionError(13, "Permission denied")
+
+    save(tmp_path / "a.yaml", THREE)
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    with pytest.raises(CassetteError, match=r"a\.yaml: Permission denied$"):
+        load(tmp_path / "a.yaml")
+
+
+@pytest.mark.parametrize("name", ["ours.yaml", "ours.json", "odd_bodies.yaml", "aiohttp.json"])
+def test_file_that_is_cut_off_anywhere_is_an_error_or_whole(name, tmp_path):
+    file = tmp_path / name
+    if name.startswith("ours"):
+        save(file, THREE)
+    else:
+        file.write_bytes((FIXTURES / name).read_bytes())
+    content, whole = file.read_bytes(), load(file)
+    errors = 0
+    for length in range(len(content)):
+        file.write_bytes(content[:length])
+        try:
+            assert load(file) == whole
+        except CassetteError as error:
+            errors += 1
+            assert "\n" not in str(error)
+    assert errors >= len(content) - 1
+
+
+# ---- saving
+
+
+def test_save_keeps_mode_and_makes_directories(tmp_path):
+    file = tmp_path / "a" / "b" / "c.yaml"
+    save(file, [])
+    assert load(file) == []
+    assert read_by_vcrpy(file) == ([], [])
+    file.chmod(0o640)
+    save(file, THREE)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert [path.name for path in file.parent.iterdir()] == ["c.yaml"]
+
+
+def test_save_through_a_link_replaces_the_target(tmp_path):
+    save(tmp_path / "a.yaml", [])
+    (tmp_path / "link.yaml").symlink_to("a.yaml")
+    save(tmp_path / "link.yaml", THREE)
+    with Recording(tmp_path / "link.yaml") as recording:
+        recording.append(interaction(3))
+    assert len(load(tmp_path / "a.yaml")) == 4
+    assert (tmp_path / "link.yaml").is_symlink()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_failed_save_keeps_the_old_file(suffix, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    file = tmp_path / f"a{suffix}"
+    save(file, THREE)
+    old = file.read_bytes()
+    for name in ("fsync", "replace"):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, name, full)
+            if name == "replace":
+                patched.setattr(Path, "replace", full)
+            for attempt in (
+                lambda: save(file, []),
+                lambda: update(file, lambda old: []),
+                lambda: Recording(file),
+            ):
+                with pytest.raises(CassetteError) as caught:
+                    attempt()
+                assert str(caught.value) == f"{file}: not saved: No space left on device"
+        assert file.read_bytes() == old
+        assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_save_where_nothing_can_be_written_says_so(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for path, says in {
+        tmp_path / "file" / "a.yaml": "Not a directory",
+        Path("/proc/no/a.yaml"): "No such file or directory",
+    }.items():
+        with pytest.raises(CassetteError) as caught:
+            save(path, THREE)
+        assert str(caught.value) == f"{path}: not saved: {says}"
+    save(tmp_path / "a.yaml", [])
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(CassetteError, match=r"a\.yaml: not saved: the file is read-only$"):
+        save(tmp_path / "a.yaml", THREE)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"uri": "/a"}, 'uri must be an absolute address of http or https, not "/a"'),
+        ({"request": Request("G T", "/")}, 'method must be a method of HTTP, not "G T"'),
+        ({"request": Request("GET", "/", (("a b", "c"),))}, 'headers["a b"] is no name of a header'),
+        ({"request": Request("GET", "/", (("a" * 1000, "c"),))}, f"headers.{'a' * 1000} is no name of a header"),
+        ({"request": Request("GET", "/", (("a", "b\r\nc"),))}, "headers.a holds a line break, NUL or half of a surrogate "
+         "pair, which cannot be sent"),
+    ],
+)  # fmt: skip
+def test_what_could_not_be_read_again_is_not_saved(changed, says, tmp_path):
+    wrong = interaction()._replace(**changed)
+    for file in (tmp_path / "a.yaml", tmp_path / "a.json"):
+        with pytest.raises(CassetteError) as caught:
+            save(file, [interaction(), wrong])
+        assert str(caught.value) == f"{file}: not saved: interactions[1].request.{says}"
+        with Recording(file) as recording:
+            with pytest.raises(CassetteError) as caught:
+                recording.append(wrong)
+            assert str(caught.value) == f"{file}: not saved: request.{says}"
+        assert load(file) == []
+
+
+def test_times_and_codes_that_a_file_cannot_hold_are_left_out(tmp_path):
+    odd = interaction()._replace(recorded_at="\ud800", elapsed_ms=float("nan"), violations=("a", "\ud800"))
+    for file in (tmp_path / "a.yaml", tmp_path / "a.json"):
+        save(file, [odd])
+        assert load(file)[0][4:] == ("", None, ("a",))
+
+
+def test_update_of_no_file_begins_with_nothing(tmp_path):
+    update(tmp_path / "new.json", lambda old: [*old, *THREE])
+    assert load(tmp_path / "new.json") == THREE
+
+
+# ---- one writer at a time
+
+ADD = """
+import sys
+from memmock.cassette_file import load, update
+path, name = sys.argv[1:]
+for number in range(15):
+    update(path, lambda old: [*old, one._replace(reason=f"{name} {number}")])
+"""
+
+
+def run(code, *arguments, **options):
+    code = f"from {__name__} import interaction\none = interaction()\n{code}"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], cwd=FIXTURES.parent.parent, **options
+    )
+
+
+def test_processes_that_update_at_once_lose_nothing(tmp_path):
+    both = [run(ADD, tmp_path / "a.yaml", name) for name in "ab"]
+    assert [process.wait(30) for process in both] == [0, 0]
+    found = [one.reason for one in load(tmp_path / "a.yaml")]
+    assert len(found) == 30
+    assert [reason for reason in found if reason[0] == "a"] == [f"a {number}" for number in range(15)]
+
+
+def test_cassette_that_another_writes_is_refused(tmp_path, monkeypatch):
+    file = tmp_path / "a.yaml"
+    monkeypatch.setattr(cassette_file, "LOCK_WAIT_S", 0.1)
+    with Recording(file):
+        for attempt in (lambda: save(file, []), lambda: update(file, list), lambda: Recording(file)):
+            with pytest.raises(CassetteError) as caught:
+                attempt()
+            assert str(caught.value) == (
+                f"{file}: another process is writing this cassette: wait until it is done, or record to another file"
+            )
+    save(file, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
+
+
+def test_lock_that_cannot_be_made_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
+    with pytest.raises(CassetteError, match=r"a\.yaml: cannot be locked in .*: Not a directory$"):
+        save(tmp_path / "a.yaml", [])
+
+
+# ---- recordings
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_recording_continues_what_is_there(suffix, tmp_path):
+    file = tmp_path / f"a{suffix}"
+    save(file, THREE[:2])
+    with Recording(file) as recording:
+        assert load(file) == THREE[:2]
+        recording.append(THREE[2])
+        assert recording.interactions == THREE == load(file)
+    assert load(file) == THREE
+    recording.close()
+    with pytest.raises(CassetteError, match=r": the recording is closed$"):
+        recording.append(THREE[0])
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_recording_can_be_read_before_anything_is_recorded(suffix, tmp_path):
+    file = tmp_path / f"a{suffix}"
+    with Recording(file):
+        assert load(file) == []
+        assert read_by_vcrpy(file) == ([], [])
+    assert load(file) == []
+
+
+def test_recording_finishes_with_what_is_given(tmp_path):
+    with Recording(tmp_path / "a.yaml") as recording:
+        for one in THREE:
+            recording.append(one)
+        recording.finish(THREE[1:])
+    assert load(tmp_path / "a.yaml") == recording.interactions == THREE[1:]
+
+
+def test_recording_that_cannot_be_finished_stays_readable(tmp_path, monkeypatch):
+    file = tmp_path / "a.yaml"
+    recording = Recording(file)
+    recording.append(THREE[0])
+    with pytest.raises(CassetteError, match=r"a\.yaml: not saved: interactions\[0\]\.request\.uri must be"):
+        recording.finish([THREE[0]._replace(uri="")])
+    assert load(file) == THREE[:1]
+    save(file, THREE)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("recorded", [0, 1])
+def test_append_that_fails_leaves_the_file_as_it_was(suffix, recorded, tmp_path, monkeypatch):
+    file = tmp_path / f"a{suffix}"
+    recording = Recording(file)
+    for one in THREE[:recorded]:
+        recording.append(one)
+    before = file.read_bytes()
+
+    def full(self, at, content):
+        self._file.seek(at)
+        self._file.write(content[:40])
+        patched.undo()
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        if recorded:
+            patched.setattr(Recording, "_put", full)
+        else:
+            patched.setattr(os, "fsync", lambda _: full(recording, 0, b""))
+        with pytest.raises(CassetteError, match=r": not (recorded|saved): No space left on device$"):
+            recording.append(interaction(7, b"x" * 1000))
+    assert file.read_bytes() == before
+    recording.append(THREE[2])
+    assert load(file) == [*THREE[:recorded], THREE[2]]
+    recording.close()
+    assert load(file) == [*THREE[:recorded], THREE[2]]
+
+
+def test_threads_append_in_one_order(tmp_path):
+    file = tmp_path / "a.yaml"
+    with Recording(file) as recording:
+
+        def append(first):
+            for number in range(first, first + 10):
+                recording.append(interaction(number))
+
+        threads = [threading.Thread(target=append, args=(first * 10,)) for first in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = load(file)
+        assert found == recording.interactions
+    assert load(file) == found
+    numbers = [int(one.reply.body) for one in found]
+    assert sorted(numbers) == list(range(320))
+    for first in range(0, 320, 10):
+        assert [number for number in numbers if number // 10 == first // 10] == list(range(first, first + 10))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_append_that_is_torn_anywhere_loses_nothing(suffix, tmp_path):
+    """Every prefix of every write, as a kill may leave it."""
+    file = tmp_path / f"a{suffix}"
+    writes = []
+
+    class Watched(Recording):
+        def _put(self, at, content):
+            writes.append((file.read_bytes(), at, content))
+            super()._put(at, content)
+
+    with Watched(file) as recording:
+        recording.append(interaction(0, "一\x7f\x85".encode()))
+        recording.append(interaction(1, "🌙\u2028\ufffe".encode()))
+        done = load(file)
+        writes.clear()
+        recording.append(interaction(2, b"\xff"))
+        everything = load(file)
+    assert len(everything) == 3
+    for before, at, content in writes:
+        for length in range(len(content) + 1):
+            written = before[:at] + content[:length]
+            file.write_bytes(written + before[len(written) :])
+            assert load(file) in (done, everything)
+            if suffix == ".yaml" and length % 20 == 0:
+                assert len(read_by_vcrpy(file)[0]) in (2, 3)
+    with Recording(file) as recording:
+        assert recording.interactions == everything
+
+
+# A process that has imported everything forks one that records, for each line it is told a path in.
+RECORDER = """
+import os, random, sys
+from memmock.cassette_file import Recording
+
+for line in sys.stdin:
+    path, seed = line.split()
+    child = os.fork()
+    if child:
+        print(child, flush=True)
+        os.waitpid(child, 0)
+        print("ended", flush=True)
+        continue
+    dice = random.Random(int(seed))
+    numbers = os.open(path + ".numbers", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    recording = Recording(path)
+    number = len(recording.interactions)
+    while True:
+        size = int(200_000 ** dice.random())
+        body = bytes([dice.randrange(256)]) * size if dice.random() < 0.3 else "称".encode() * (size // 3)
+        recording.append(one._replace(reason=str(number), reply=one.reply._replace(body=body)))
+        os.write(numbers, b"%d\\n" % number)
+        number += 1
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_recording_that_is_killed_holds_everything_that_was_appended(suffix, tmp_path):
+    dice = random.Random(suffix)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with run(RECORDER, **pipes) as recorder:
+        for seed in range(50):
+            file = tmp_path / f"{seed // 2}{suffix}"  # each is killed twice: what was torn is continued
+            print(file, seed, file=recorder.stdin, flush=True)
+            child = int(recorder.stdout.readline())
+            time.sleep(0.012 * dice.random() ** 2 + 0.004)
+            os.kill(child, signal.SIGKILL)
+            assert recorder.stdout.readline() == "ended\n"
+            numbers = Path(f"{file}.numbers")
+            printed = [*map(int, numbers.read_text().split())] if numbers.exists() else []
+            if not file.exists():
+                assert not printed
+                continue
+            found = [int(one.reason) for one in load(file)]
+            assert found == list(range(len(found)))
+            assert len(found) >= len(printed)
+            if suffix == ".yaml":
+                assert len(read_by_vcrpy(file)[0]) == len(found)
+        recorder.stdin.close()

@@ -14,7 +14,7 @@ import click
 from memmock import __version__
 from memmock.errors import MemmockError
 
-COMMANDS = ("serve", "ask", "demo", "record", "replay", "scenarios", "rules", "schema")
+COMMANDS = ("serve", "ask", "demo", "record", "replay", "cassette", "scenarios", "rules", "schema")
 
 
 class _Group(click.Group):
