@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from memmock.http import Reply, Request
-from memmock.matching import Difference, Matcher, nearest
+from memmock.matching import Difference, Keys, Matcher
 from memmock.redaction import Redactor
 
 
@@ -85,7 +85,7 @@ class Cassette:
         self.matcher = matcher or Matcher()
         self.redactor = redactor or Redactor()
         self.repeats = repeats
-        self._keys: list[Hashable] = []
+        self._keys = Keys()
         self._found: dict[Hashable, _Recordings] = {}
         self._lock = threading.Lock()
         for interaction in interactions:
@@ -100,8 +100,8 @@ class Cassette:
         with self._lock:
             self.interactions.append(interaction)
             self.plays.append(int(played))
-            self._keys.append(key)
             number = len(self.interactions)
+            self._keys.add(key, number)
             recordings = self._found.setdefault(key, _Recordings())
             recordings.numbers.append(number)
             recordings.next += played
@@ -134,25 +134,27 @@ class Cassette:
         if recordings:
             number = recordings.numbers[-1]
             return Miss(request, number, [], self.plays[number - 1])
-        alike = nearest(key, self._keys)[:_COMPARED]
+        with self._lock:
+            alike = self._keys.nearest(key, _COMPARED)
         if not alike:
             return Miss(request, None, [], 0)
-        index = max(alike, key=lambda n: _likeness(self.interactions[n].request, request))
-        differs = self.matcher.differences(self.interactions[index].request, request)
-        return Miss(request, index + 1, differs, self.plays[index])
+        text = SequenceMatcher(None, "", _text(request), autojunk=False)
+
+        def likeness(number: int) -> float:
+            text.set_seq1(_text(self.interactions[number - 1].request))
+            return text.quick_ratio()
+
+        number = max(alike, key=likeness)
+        differs = self.matcher.differences(self.interactions[number - 1].request, request)
+        return Miss(request, number, differs, self.plays[number - 1])
 
 
-_COMPARED = 200
-"""Of so many equally near recordings the text is compared."""
+_COMPARED, _READ = 100, 300
+"""Of so many equally near recordings the text is compared, so many bytes of it."""
 
 
-def _likeness(recorded: Request, request: Request) -> float:
-    """Return how alike two requests read, from 0 to 1."""
-    texts = (each.body[:_READ].decode(errors="replace") for each in (recorded, request))
-    return SequenceMatcher(None, *texts, autojunk=False).quick_ratio()
-
-
-_READ = 300
+def _text(request: Request) -> str:
+    return request.body[:_READ].decode(errors="replace")
 
 
 class _Recordings:

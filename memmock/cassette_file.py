@@ -18,7 +18,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from memmock import documents
+from memmock import documents, strictjson
 from memmock.cassette import Interaction
 from memmock.documents import Mistake, shown
 from memmock.errors import MemmockError
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 LARGEST = 512 << 20
 """How many bytes of a cassette are the most that is read [ours]."""
+
+MOST_VALUES = 100_000
+"""How many values a body may hold that was recorded as a value [ours]."""
 
 LOCK_WAIT_S = 10.0
 """How long a save waits for another process that is saving the same file [ours]."""
@@ -196,6 +199,10 @@ def _body(value: Any, place: Place) -> bytes:
 
 def _encoded(value: Any, place: Place) -> bytes:
     """Return a body that vcrpy recorded as a value, before the client made JSON of it."""
+    if any(number == MOST_VALUES for number, _ in enumerate(strictjson.walk(value))):
+        raise Mistake(
+            place, f"holds more than {MOST_VALUES:,} values"
+        )  # aliases can make that of a few lines
     try:
         return encode_json(value)
     except (TypeError, ValueError):

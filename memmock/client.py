@@ -222,6 +222,7 @@ class _Connection(asyncio.BufferedProtocol):
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._siblings = siblings
         self._transport: asyncio.Transport
+        self._socket: Any = None
         self._buffer = bytearray(READ_BYTES)
         self._reader: ReplyReader | None = None
         self._decided: asyncio.Future[None] | None = None
@@ -234,16 +235,14 @@ class _Connection(asyncio.BufferedProtocol):
             return
         self._reader = reader
         self._decided = asyncio.get_running_loop().create_future()
-        self._acknowledge_at_once()
         self._transport.write(data)
         await self._decided
 
     def _acknowledge_at_once(self) -> None:
         """Keep the system from waiting: a server that sends its reply in two parts may wait for it 40 ms."""
-        if _QUICKACK is not None:
-            sock = self._transport.get_extra_info("socket")
+        if _QUICKACK is not None and self._socket is not None:
             with contextlib.suppress(OSError):
-                sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
+                self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     def abort(self) -> None:
         """Close at once, whatever is still to be sent or read."""
@@ -255,6 +254,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no instance of it
+        self._socket = transport.get_extra_info("socket")
         self._siblings.add(self)
         self.open = True
 
@@ -267,6 +267,8 @@ class _Connection(asyncio.BufferedProtocol):
             return
         self._reader.feed(memoryview(self._buffer)[:nbytes])
         self._pass_on_decision()
+        if self.open and self._reader is not None:
+            self._acknowledge_at_once()
 
     def eof_received(self) -> None:
         self._end(reset=False)

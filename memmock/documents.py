@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import errno
 import gc
+import hashlib
 import json
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
@@ -154,8 +154,9 @@ def _read_json(path: Path, text: str, check: Callable[[Any], T]) -> T:
     try:
         return check(value)
     except Mistake as mistake:
-        # JSON is near enough to YAML for its lines to be found, but for tabs
-        raise _located(path, mistake, _compose(text.replace("\t", " "))) from None
+        # JSON is near enough to YAML for its lines to be found, but for a few characters
+        near = _SURROGATE.sub(r"\\ufffd", _ODD_IN_BLOCK.sub(" ", text))
+        raise _located(path, mistake, _compose(near)) from None
 
 
 def _read_yaml(path: Path, text: str, check: Callable[[Any], T], tags: Tags) -> T:
@@ -335,18 +336,23 @@ def replace(path: str | PathLike[str], content: bytes) -> None:
     """Put a file in place at once, on the disk when this returns; it is the old one when that fails.
 
     Directories that are missing are made; the permissions of an old file stay; of a link, the target is
-    replaced.
+    replaced. The caller sees to it that nobody else replaces the file at the same time.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
     """
     target = Path(path).resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, "its directory is a file") from None
     mode = target.stat().st_mode & 0o7777 if target.exists() else None
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is read-only")
-    new = target.with_name(f".memmock-{secrets.token_hex(8)}.tmp")
+    # the same name each time, so that what a killed process leaves does not pile up
+    new = target.with_name(f".memmock-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}.tmp")
     try:
+        new.unlink(missing_ok=True)
         with new.open("xb") as file:
             file.write(content)
             file.flush()
@@ -461,4 +467,5 @@ _PLAIN = re.compile(r"[A-Za-z](?:[!-9;-~]|:(?! |\Z)| (?! |#|\Z))*")
 _NOT_TEXT = re.compile(r"y|n|yes|no|on|off|true|false|null", re.IGNORECASE)
 _ODD = re.compile("[^ -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """What is not printable in YAML, or breaks a line."""
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _ODD_IN_BLOCK = re.compile(_ODD.pattern.replace("[^", "[^\n", 1))

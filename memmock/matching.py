@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from memmock import strictjson
@@ -47,7 +48,8 @@ class Matcher:
 
     Text is compared in Unicode form NFC, `memory_types` as a set; an absent field, null and the default are
     the same; neither the order of names nor the form of a number matters, and `true` is not 1. Of names that
-    are repeated the last one counts. A body that is no JSON object is compared as a whole.
+    are repeated the last one counts. A body that is no JSON object, or is nested more than 100 deep, is
+    compared as a whole.
 
     Args:
         match_on: what must be the same: fields of a retrieval, `method`, `path`, `target` (the path with its
@@ -66,6 +68,7 @@ class Matcher:
             raise MemmockError(f"nothing to match on: name some of {', '.join(known)}")
         self._of_http = [_OF_HTTP[name] for name in self.match_on if name in _OF_HTTP]
         self._fields = [name for name in self.match_on if name in FIELDS]
+        self._keyed = sorted(self._fields, key="query".__ne__)  # the query first: `nearest` wants it there
         self._body = "body" in self.match_on
 
     def key(self, request: Request) -> Hashable:
@@ -73,9 +76,9 @@ class Matcher:
         http = tuple([part(request) for part in self._of_http])
         asked = _object(request.body)
         if asked is None:
-            return (http, request.body) if self._fields or self._body else http
+            return (http, request.body) if self._fields or self._body else (http,)
         get = asked.get
-        key = (http, *[_canonical(name, get(name)) for name in self._fields])
+        key = (http, *[_canonical(name, get(name)) for name in self._keyed])
         return (*key, _frozen(asked)) if self._body else key
 
     def facts(self, request: Request) -> dict[str, Any]:
@@ -136,29 +139,69 @@ def closest(expected: Mapping[str, Any], candidates: Iterable[tuple[T, Mapping[s
     return best and best[2]
 
 
-def nearest(key: Hashable, keys: Sequence[Hashable]) -> list[int]:
-    """Return the numbers, from 0, of the keys that differ from `key` in the fewest parts, in their order."""
-    parts = _parts(key)
-    counts = [sum(map(_differ, parts, _parts(other))) for other in keys]
-    least = min(counts, default=0)
-    return [number for number, count in enumerate(counts) if count == least]
+class Keys:
+    """Keys of a `Matcher`, each with the first number that has it; finds those that are nearest to another.
+
+    Recordings differ in what they ask for, and agree in one of a few ways in everything else. So it is enough
+    to look at each of these ways: that takes as long for many recordings as for few.
+    """
+
+    def __init__(self) -> None:
+        self._ways: dict[tuple[Any, ...], dict[Hashable, int]] = {}
+
+    def add(self, key: Hashable, number: int) -> None:
+        """Take in a number; they come in ascending order."""
+        query, rest = _split(key)
+        self._ways.setdefault(rest, {}).setdefault(query, number)
+
+    def nearest(self, key: Hashable, most: int) -> list[int]:
+        """Return the first numbers, at most so many, of the keys that differ from `key` in the fewest parts."""
+        query, rest = _split(key)
+        alike: list[Iterable[int]] = []
+        least = -1
+        for other, numbers in self._ways.items():
+            same = numbers.get(query)
+            count = sum(map(_differ, rest, other)) + abs(len(rest) - len(other)) + (same is None)
+            if alike and count > least:
+                continue
+            if count < least:
+                alike.clear()
+            least = count
+            alike.append(numbers.values() if same is None else (same,))
+        return sorted(chain.from_iterable(islice(each, most) for each in alike))[:most]
 
 
 def _differ(one: Any, other: Any) -> bool:
     return bool(one != other)
 
 
-def _parts(key: Any) -> tuple[Any, ...]:
-    return (*key[0], *key[1:]) if key and isinstance(key[0], tuple) else tuple(key)
+def _split(key: Any) -> tuple[Hashable, tuple[Any, ...]]:
+    """Return what a key asks for, and its other parts."""
+    http, *rest = key
+    return (rest[0] if rest else None), (*http, *rest[1:])
 
 
 def _object(body: bytes) -> dict[str, Any] | None:
-    """Return the JSON object that a body holds; None when it holds none."""
+    """Return the JSON object that a body holds; None when it holds none, or one that is nested too deeply."""
     try:
         value = strictjson.parse_quickly(body)
     except ValueError:
         return None
-    return value if type(value) is dict else None
+    if type(value) is not dict or (body.count(b"[") + body.count(b"{") > _DEEPEST and _is_deep(value)):
+        return None
+    return value
+
+
+_DEEPEST = 100
+"""How deeply a body may be nested that is looked into: far less than Python can follow [ours]."""
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        items = chain.from_iterable(each.values() if type(each) is dict else each for each in level)
+        level = [item for item in items if type(item) in (dict, list)]
+    return bool(level)
 
 
 def _canonical(name: str, value: Any) -> Hashable:
@@ -181,7 +224,7 @@ def _frozen(value: Any) -> Hashable:
     if type(value) is list:
         return ("array", *map(_frozen, value))
     if type(value) is dict:
-        return frozenset((_frozen(name), _frozen(item)) for name, item in value.items())
+        return ("object", frozenset((_frozen(name), _frozen(item)) for name, item in value.items()))
     return value  # type: ignore[no-any-return]  # a number or null
 
 

@@ -5,6 +5,7 @@ An interaction is handed on before its reply is sent, so that what a client has 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -59,9 +60,21 @@ class Recorder:
         self._path = path
         self._record_errors = record_errors
         self._before = before
+        self._calls: set[asyncio.Task[Reply]] = set()  # the loop itself does not hold on to them
 
     async def __call__(self, request: Request) -> Reply:
-        """Forward a request and return the reply to it."""
+        """Forward a request and return the reply to it.
+
+        When the client does not wait for it, the call goes on all the same, and is recorded: what a slow
+        provider would have answered is worth having.
+        """
+        call = asyncio.get_running_loop().create_task(self._call(request))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        await asyncio.wait([call])
+        return call.result()
+
+    async def _call(self, request: Request) -> Reply:
         received_at, start = time.time(), time.perf_counter()
         refused = self._refused(request)
         reply, recording = (refused, "") if refused else await self._forwarded(request)
@@ -70,11 +83,11 @@ class Recorder:
         return reply
 
     async def close(self) -> None:
-        """Close the connections to the upstream."""
+        """End the calls that are under way, and close the connections to the upstream."""
         await self.upstream.close()
 
     def _refused(self, request: Request) -> Reply | None:
-        if request.method in ("CONNECT", "TRACE"):
+        if request.method in ("CONNECT", "TRACE", "HEAD"):  # a HEAD's reply has a length, and no body
             return Reply.error(405, "method_not_allowed", f"{request.method} is not forwarded")
         if not request.target.startswith("/") or not request.path.endswith(self._path):
             return Reply.error(404, "not_found", f"nothing is here; what is forwarded is {self._path}")
@@ -82,7 +95,10 @@ class Recorder:
 
     async def _forwarded(self, request: Request) -> tuple[Reply, str]:
         """Return the reply to a request, and what it was recorded as."""
-        exchange = await self.upstream.exchange(request)
+        try:
+            exchange = await self.upstream.exchange(request)
+        except MemmockError:
+            return Reply.error(503, "stopped", "the recording was stopped during the call"), ""
         if exchange.complete and exchange.reply is not None:
             reply = exchange.reply._replace(headers=end_to_end(exchange.reply.headers))
             reason = exchange.reason
@@ -108,7 +124,7 @@ class Recorder:
             )
         except (MemmockError, OSError) as error:
             self.failures.append(str(error))
-            return "not recorded"
+            return f"not recorded: {error}"
         self.recorded += 1
         return f"interaction {self.recorded + self._before}"
 

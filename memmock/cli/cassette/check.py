@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from memmock.cli.cassette.interactions import (
-    Duration,
     age_s,
+    duration,
     hidden,
     in_words,
     learn,
@@ -51,8 +51,8 @@ class Finding(NamedTuple):
 @click.command("check", short_help="Find what is wrong with cassettes.")
 @click.argument("paths", metavar="FILE...|DIR", nargs=-1, required=True)
 @click.option(
-    "--max-age", type=Duration(), metavar="AGE", help="How old a recording may be, as 30d or 12h; no limit if "
-    "not given.",
+    "--max-age", callback=duration, metavar="AGE",
+    help="How old a recording may be, as 30d or 12h; any age when not given.",
 )  # fmt: skip
 @click.option(
     "--fail-on", type=click.Choice(["error", "warning"]), default="error", show_default=True,
@@ -131,7 +131,7 @@ _INTERACTIONS = re.compile(rb"(?:^|[{,\s])[\"']?interactions[\"']?\s*:")
 
 
 def _may_be_cassette(path: Path) -> bool:
-    """Tell whether a file has interactions; also True for one that cannot be read, or that has nothing at all.
+    """Tell whether a file has interactions; also True for one that cannot be read, or has nothing at all.
 
     A cassette is empty or full of NULs after a crash, a document of another kind hardly ever.
     """
@@ -161,7 +161,7 @@ def _findings(
             yield Finding(file, number, "secret", "error", message)
         age = age_s(each)
         if max_age is not None and age is not None and age > max_age:
-            message = f"recorded {in_words(age)} ago, at most {in_words(max_age)} are allowed"
+            message = f"recorded at {each.recorded_at}, more than {in_words(max_age)} ago"
             yield Finding(file, number, "age", "error", message)
         if twin := twins.get(number):
             message = f"the same retrieval and reply as interaction {twin}"

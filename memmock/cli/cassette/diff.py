@@ -36,8 +36,8 @@ class Pair(NamedTuple):
 @click.option(
     "--match-on",
     metavar="NAMES",
-    help="What makes two requests the same retrieval, with commas; "
-    "method,path,query,memory_types,time_hint,max_results when not given; also live_id, reason, target, body.",
+    help="What makes two requests the same retrieval, with commas; method,path,query,memory_types,time_hint,"
+    "max_results when not given; also live_id, reason, target, body.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
@@ -56,11 +56,10 @@ def command(first: str, second: str, match_on: str | None, form: str) -> None:
 
     matcher = Matcher(matcher_names(match_on))
     redactor = Redactor()
-    sides = [loaded(first), loaded(second)]
-    for side in sides:
-        learn(side, redactor)
-    shown = [[as_shown(each, redactor) for each in side] for side in sides]
-    pairs = list(_pairs(*shown, matcher))
+    one, other = loaded(first), loaded(second)
+    learn([*one, *other], redactor)
+    one, other = ([as_shown(each, redactor) for each in side] for side in (one, other))
+    pairs = list(_pairs(one, other, matcher))
     if form == "json":
         click.echo(json.dumps([as_json(pair) for pair in pairs], ensure_ascii=False, indent=2))
     else:

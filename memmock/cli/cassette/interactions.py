@@ -201,19 +201,14 @@ def violations(recorded: Interaction) -> list[Violation]:
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
-class Duration(click.ParamType):
-    """A duration in seconds, written as `30d`."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the seconds."""
-        if not isinstance(value, str):
-            return value
-        found = re.fullmatch(r"([0-9]{1,9})([smhdw])", value.strip())
-        if found is None:
-            self.fail(f"{value!r} must be a whole number and s, m, h, d or w, as 30d or 12h", param, ctx)
-        return int(found[1]) * _UNITS[found[2]]
+def duration(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Return the seconds of a duration that is written as `30d`; a callback for options."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,9})([smhdw])", value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} must be a whole number and s, m, h, d or w, as 30d or 12h")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def age_s(recorded: Interaction) -> float | None:

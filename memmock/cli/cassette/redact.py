@@ -43,12 +43,11 @@ def command(
     Exits with 1 when something cannot be hidden; that file stays as it is.
     """
     failed = changed = False
-    for file in files:
-        loaded(file)  # nothing is changed when one of them cannot be read
-    for file in files:
+    cassettes = {file: loaded(file) for file in files}  # when one cannot be read, none is changed
+    for file, interactions in cassettes.items():
         hides = redactor(redact_headers, redact_fields, redact_patterns, authorization)
         try:
-            found = all_hidden(loaded(file), hides)
+            found = all_hidden(interactions, hides)
             if not check and any(each.places for each in found):
                 found = _rewritten(file, hides)
         except StillThere as error:

@@ -1,0 +1,670 @@
+"""Measures cassettes against their aims and against other recorders; what is measured is in the README.
+
+Nothing is asserted: the table has the figures, and whether each aim is met. A tool that is not installed is
+skipped, and the table says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import pickle
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import serve
+from serve import MEMMOCK, PATH, SERVERS, Aim, Row, process, serving
+
+HERE = Path(__file__).resolve()
+SIZES = (100, 1000, 5000, 50_000)
+SERVED = 5000
+"""So many interactions are replayed over HTTP, and are in the fuller cassette that is recorded to."""
+ROUNDS = {100: 7, 1000: 5, 5000: 3, 50_000: 1}
+LOOKUPS, TURNS, ENOUGH_S = 2000, 5, 10.0
+"""So many requests are looked up, so often; less often once it took so long."""
+MISSES = 20
+PROVIDER = "http://127.0.0.1:8765"
+WRK = """
+local requests, turn = {}, 0
+
+function init(args)
+  wrk.headers["Content-Type"] = "application/json"
+  wrk.headers["Accept"] = "application/json"
+  wrk.headers["Authorization"] = "Bearer memmock"
+  for body in io.lines(args[1]) do
+    requests[#requests + 1] = wrk.format("POST", nil, nil, body)
+  end
+end
+
+function request()
+  turn = turn % #requests + 1
+  return requests[turn]
+end
+
+function done(summary, latency)
+  local errors = summary.errors
+  io.write(string.format(
+    'JSON {"requests":%d,"duration_us":%d,"p99_us":%d,"errors":%d}\\n',
+    summary.requests, summary.duration, latency:percentile(99),
+    errors.connect + errors.read + errors.write + errors.status + errors.timeout
+  ))
+end
+"""
+
+
+# ---- What is recorded
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Item(NamedTuple):
+    """An interaction that belongs to no tool."""
+
+    asked: Pairs
+    body: bytes
+    answered: Pairs
+    reply: bytes
+
+
+_ZH = (
+    "用户 灵绯 之前 约定 暗号 喜欢 称呼 自己 格式 建议 睡前 放松 结论 理由 咖啡 早餐 周末 旅行 家人 同事 项目 进度 "
+    "预算 电影 音乐 跑步 过敏 工作 城市 生日 礼物 猫 雨天 月亮 计划 语气 简短 代码 学习 目标 习惯 最近 提到 记得 怎么"
+).split()
+_EN = (
+    "what does the user prefer to drink in mornings which project is due next week favourite style of answers "
+    "allergies travel plans with family budget limits how should I address them birthday gift ideas sleep habits"
+).split()
+_TYPES = ("preference", "profile", "history", "project", "constraint", "relationship", "style", "other")
+_HINTS = ("", "", "", "最近", "上周", "last winter", "三个月前")
+_SOURCES = ("conversation_summary", "explicit_user_statement", "profile_form")
+
+
+def items(count: int) -> list[Item]:
+    """Return so many interactions with different queries, the same ones on every run."""
+    chance = random.Random(20260101)
+    return [_item(chance, number) for number in range(count)]
+
+
+def _item(chance: random.Random, number: int) -> Item:
+    asked = {
+        "live_id": f"7{chance.randrange(10**17):017}",
+        "query": f"{_phrase(chance, 3, 9)} {number}",
+        "reason": _phrase(chance, 4, 9),
+        "memory_types": chance.sample(_TYPES, chance.randint(0, 3)),
+        "time_hint": chance.choice(_HINTS),
+        "max_results": chance.choice((3, 5, 5, 5, 10)),
+    }
+    memories = [_memory(chance, number, place) for place in range(chance.randint(3, 5))]
+    body, reply = _json(asked), _json({"memories": memories})
+    at = f"Tue, 03 Mar 2026 {number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02} GMT"
+    return Item(
+        (
+            ("Host", "127.0.0.1:8765"),
+            ("Accept", "application/json"),
+            ("Content-Type", "application/json"),
+            ("Authorization", "***"),
+            ("User-Agent", "live-session/2.4"),
+            ("Content-Length", str(len(body))),
+        ),
+        body,
+        (
+            ("Content-Type", "application/json; charset=utf-8"),
+            ("Content-Length", str(len(reply))),
+            ("Date", at),
+            ("Server", "memory/1.9"),
+            ("X-Request-Id", f"{chance.getrandbits(128):032x}"),
+        ),
+        reply,
+    )
+
+
+def _memory(chance: random.Random, number: int, place: int) -> dict[str, Any]:
+    return {
+        "id": f"m{number:06}-{place}",
+        "summary": f"{_phrase(chance, 8, 20)}。",
+        "type": chance.choice(_TYPES),
+        "confidence": round(chance.uniform(0.4, 1), 2),
+        "updated_at": f"2026-0{chance.randint(1, 3)}-{chance.randint(10, 28)}T21:14:00+08:00",
+        "source": chance.choice(_SOURCES),
+    }
+
+
+def _phrase(chance: random.Random, least: int, most: int) -> str:
+    words = chance.randint(least, most)
+    return "".join(chance.choices(_ZH, k=words)) if chance.random() < 0.6 else " ".join(chance.choices(_EN, k=words))
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def missing(item: Item) -> Item:
+    """Return what was not recorded: the same but for one word more."""
+    asked = json.loads(item.body)
+    asked["query"] += "？"
+    return item._replace(body=_json(asked))
+
+
+# ---- The tools; each is only imported in a process of its own
+
+
+class Tool:
+    """A recorder: it saves and loads a cassette, and plays from it."""
+
+    def __init__(self, suffix: str) -> None:
+        self.suffix = suffix
+
+    def made(self, path: Path, recorded: Sequence[Item]) -> Any:
+        """Return the tool's own cassette of these interactions, to be saved."""
+
+    def save(self, path: Path, made: Any) -> None: ...
+
+    def load(self, path: Path) -> Any:
+        """Return what a request can be looked up in."""
+
+    def request(self, item: Item) -> Any:
+        """Return a request as the tool is given it."""
+
+    def play(self, loaded: Any, request: Any) -> Any:
+        """Return the recorded reply; None when there is none."""
+
+    def explain(self, loaded: Any, request: Any) -> Any:
+        """Play nothing, and find what is nearest, as is done for a message."""
+
+    def body(self, played: Any) -> object:
+        """Return the JSON of what was played."""
+
+
+class Memmock(Tool):
+    def made(self, path: Path, recorded: Sequence[Item]) -> Any:
+        from memmock.cassette import Interaction
+        from memmock.http import Reply
+
+        at = "2026-03-03T09:00:00.000Z"
+        return [
+            Interaction(self.request(each), PROVIDER + PATH, Reply(200, each.answered, each.reply), "OK", at, 12.5)
+            for each in recorded
+        ]
+
+    def save(self, path: Path, made: Any) -> None:
+        from memmock import cassette_file
+
+        cassette_file.save(path, made)
+
+    def load(self, path: Path) -> Any:
+        from memmock import cassette_file
+        from memmock.cassette import Cassette
+
+        return Cassette(cassette_file.load(path))
+
+    def request(self, item: Item) -> Any:
+        from memmock.http import Request
+
+        return Request("POST", PATH, tuple(list(item.asked)), item.body)  # headers that were never seen
+
+    def play(self, loaded: Any, request: Any) -> Any:
+        played = loaded.play(request)
+        return loaded.interactions[played - 1] if type(played) is int else None
+
+    def explain(self, loaded: Any, request: Any) -> Any:
+        return loaded.play(request)
+
+    def body(self, played: Any) -> object:
+        return json.loads(played.reply.body)
+
+
+class Vcrpy(Tool):
+    def made(self, path: Path, recorded: Sequence[Item]) -> Any:
+        cassette = self._cassette("__call__", path)
+        for each in recorded:
+            headers = {name: [value] for name, value in each.answered}
+            reply = {"status": {"code": 200, "message": "OK"}, "headers": headers, "body": {"string": each.reply}}
+            cassette.append(self.request(each), reply)
+        return cassette
+
+    def save(self, path: Path, made: Any) -> None:
+        made._save()
+
+    def load(self, path: Path) -> Any:
+        return self._cassette("load", path)
+
+    def _cassette(self, how: str, path: Path) -> Any:
+        from vcr import matchers
+        from vcr.cassette import Cassette
+        from vcr.serializers import jsonserializer, yamlserializer
+
+        make = Cassette.load if how == "load" else Cassette
+        return make(
+            path=str(path),
+            serializer=jsonserializer if self.suffix == ".json" else yamlserializer,
+            match_on=(matchers.method, matchers.path, matchers.body),
+            allow_playback_repeats=True,
+        )
+
+    def request(self, item: Item) -> Any:
+        from vcr.request import Request
+
+        return Request("POST", PROVIDER + PATH, item.body, dict(item.asked))
+
+    def play(self, loaded: Any, request: Any) -> Any:
+        return loaded.play_response(request) if loaded.can_play_response_for(request) else None
+
+    def explain(self, loaded: Any, request: Any) -> Any:
+        return loaded.can_play_response_for(request) or loaded.find_requests_with_most_matches(request)
+
+    def body(self, played: Any) -> object:
+        return json.loads(played["body"]["string"])
+
+
+class Cassetter(Tool):
+    def made(self, path: Path, recorded: Sequence[Item]) -> Any:
+        cassette = self._cassette(path, "ALL")
+        for each in recorded:
+            asked, answered = ({name: [value] for name, value in pairs} for pairs in (each.asked, each.answered))
+            cassette.record("POST", PROVIDER + PATH, asked, each.body, 200, answered, each.reply)
+        return cassette
+
+    def save(self, path: Path, made: Any) -> None:
+        made.save()
+
+    def load(self, path: Path) -> Any:
+        return self._cassette(path, "NONE")
+
+    def _cassette(self, path: Path, mode: str) -> Any:
+        from cassetter import MatchConfig, RecordMode
+        from cassetter.cassette import Cassette
+
+        match = MatchConfig(["method", "uri", "json_body"])
+        cassette = Cassette(path, record_mode=RecordMode[mode], match_config=match)
+        cassette.load()
+        return cassette
+
+    def request(self, item: Item) -> Any:
+        return "POST", PROVIDER + PATH, {name: [value] for name, value in item.asked}, item.body
+
+    def play(self, loaded: Any, request: Any) -> Any:
+        from cassetter.cassette import NoMatchError
+
+        try:
+            return loaded.play(*request)
+        except NoMatchError:
+            return None
+
+    explain = play
+
+    def body(self, played: Any) -> object:
+        return played.body.content
+
+
+TOOLS: dict[str, Tool] = {
+    "memmock YAML": Memmock(".yaml"),
+    "memmock JSON": Memmock(".json"),
+    "vcrpy YAML": Vcrpy(".yaml"),
+    "vcrpy JSON": Vcrpy(".json"),
+    "cassetter YAML": Cassetter(".yaml"),
+}
+
+
+def work(name: str, task: str, source: Path, path: Path) -> dict[str, Any]:
+    """Do a task of one tool in this process, and return how long it took."""
+    tool = TOOLS[name]
+    recorded = [Item(*each) for each in pickle.loads(source.read_bytes())]
+    tool.save(path.with_name(f"warm-up{path.suffix}"), tool.made(path.with_name(f"warm-up{path.suffix}"), recorded[:2]))
+    tool.load(path.with_name(f"warm-up{path.suffix}"))
+    if task == "save":
+        made = tool.made(path, recorded)
+        return {"ms": _ms(lambda: tool.save(path, made))[0], "mib": path.stat().st_size / 2**20}
+    if task == "load":
+        recorded.clear()
+        ms, loaded = _ms(lambda: tool.load(path))
+        return {"ms": ms, "rss_mib": _peak_mib(), "there": loaded is not None}
+    return _looked_up(tool, tool.load(path), recorded)
+
+
+def _looked_up(tool: Tool, loaded: Any, recorded: Sequence[Item]) -> dict[str, Any]:
+    """Return in µs how long each lookup takes, at its best; the last recording is among them."""
+    chance = random.Random(20260102)
+    hits = [recorded[-1], *chance.sample(recorded, min(len(recorded) - 1, LOOKUPS))]
+    for each in (recorded[0], hits[0]):
+        assert tool.body(tool.play(loaded, tool.request(each))) == json.loads(each.reply), "it played another one"
+    misses = [missing(each) for each in chance.sample(recorded, MISSES)]
+    assert tool.play(loaded, tool.request(misses[0])) is None
+    return {
+        "hits": _best_us(hits, lambda each: partial(tool.play, loaded, tool.request(each))),
+        "misses": _best_us(misses, lambda each: partial(tool.explain, loaded, tool.request(each))),
+    }
+
+
+def _best_us(asked: Sequence[Item], prepared: Callable[[Item], Callable[[], object]]) -> list[float]:
+    best: dict[int, float] = {}
+    until = time.perf_counter() + ENOUGH_S
+    for _ in range(TURNS):
+        for number, each in enumerate(asked):
+            ms, _played = _ms(prepared(each))
+            best[number] = min(best.get(number, ms), ms)
+            if time.perf_counter() > until and len(best) > 1:
+                return [ms * 1000 for ms in best.values()]
+    return [ms * 1000 for ms in best.values()]
+
+
+def _ms(call: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = call()
+    return (time.perf_counter() - start) * 1000, result
+
+
+def _peak_mib() -> float:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+# ---- The run
+
+
+@dataclass(frozen=True)
+class Run:
+    """What this run is to do, and a directory of its own."""
+
+    directory: Path
+    quick: bool
+    sizes: Sequence[int]
+    pythons: dict[str, str]
+    """The Python of each tool that is there."""
+
+    @property
+    def served(self) -> int:
+        return min(SERVED, self.sizes[-1])
+
+    def source(self, size: int) -> Path:
+        return self.directory / f"items-{size}.pickle"
+
+    def cassette(self, name: str, size: int) -> Path:
+        return self.directory / f"{name.replace(' ', '-')}-{size}{TOOLS[name].suffix}"
+
+    def rounds(self, size: int) -> int:
+        return 1 if self.quick else ROUNDS[size]
+
+    def work(self, name: str, task: str, size: int, path: Path | None = None) -> dict[str, Any]:
+        path = path or self.cassette(name, size)
+        command = [self.pythons[name], str(HERE), "--work", name, task, str(self.source(size)), str(path)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        return dict(json.loads(done.stdout))
+
+
+def files(run: Run) -> Iterator[Row]:
+    """Save and load: a process for each, all tools in turn; the smaller the cassette the more rounds."""
+    for size in run.sizes:
+        run.source(size).write_bytes(pickle.dumps([tuple(each) for each in items(size)]))
+        found: dict[str, list[dict[str, Any]]] = {}
+        for _ in range(run.rounds(size)):
+            for task in ("save", "load"):
+                for name in run.pythons:
+                    found.setdefault(f"{task} {name}", []).append(run.work(name, task, size))
+            if "vcrpy YAML" in run.pythons:
+                for name in ("memmock YAML", "memmock JSON"):
+                    theirs = run.cassette(name.replace("memmock", "vcrpy"), size)
+                    found.setdefault(f"load {name} of vcrpy", []).append(run.work(name, "load", size, theirs))
+        times = {what: [each["ms"] for each in done] for what, done in found.items()}
+        for task in ("save", "load"):
+            yield from _compared(run, task, size, times)
+        if size == run.sizes[-1]:
+            for name in run.pythons:
+                yield Row(f"{size:,}: {name}, size of the file", [found[f"save {name}"][0]["mib"]], "MiB")
+                peak = max(each["rss_mib"] for each in found[f"load {name}"])
+                yield Row(f"{size:,}: {name}, peak RSS of loading it", [peak], "MiB")
+
+
+def _compared(run: Run, task: str, size: int, times: dict[str, list[float]]) -> Iterator[Row]:
+    for what in times:
+        if what.startswith(task):
+            yield Row(f"{size:,}: {what.replace(' of vcrpy', ', file of vcrpy')}", times[what], "ms")
+    pairs: list[tuple[str, str, Aim | None]] = [
+        ("memmock YAML", "vcrpy YAML", Aim(">=", 1) if task == "load" else None),
+        ("memmock JSON", "vcrpy YAML", Aim(">=", 5) if task == "load" else None),
+        ("memmock JSON", "vcrpy JSON", None),
+        ("memmock YAML", "cassetter YAML", None),
+    ]
+    for ours, theirs, aim in pairs:
+        if theirs in run.pythons:
+            both = zip(times[f"{task} {ours}"], times[f"{task} {theirs}"], strict=True)
+            yield Row(f"{size:,}: {task}, {theirs} / {ours}", [their / our for our, their in both], "x", aim)
+
+
+def lookups(run: Run) -> Iterator[Row]:
+    """A request that was recorded, and one that differs in a word."""
+    for size in run.sizes:
+        found = {name: run.work(name, "look up", size) for name in run.pythons if name != "memmock YAML"}
+        for name, done in found.items():
+            aim = Aim("<=", 50) if name.startswith("memmock") else None
+            tool = name.split()[0]
+            yield Row(f"{size:,}: {tool}, hit, {len(done['hits']):,} requests", done["hits"], "µs")
+            yield Row(f"{size:,}: {tool}, hit, the slowest request", [max(done["hits"])], "µs", aim)
+            yield Row(f"{size:,}: {tool}, miss, with what is nearest", done["misses"], "µs")
+        worst = {name: max(done["hits"]) for name, done in found.items()}
+        for name in found:
+            if not name.startswith("memmock"):
+                what = f"{size:,}: hit, the slowest, {name.split()[0]} / memmock"
+                yield Row(what, [worst[name] / worst["memmock JSON"]], "x")
+
+
+def replays(run: Run) -> Iterator[Row]:
+    """`memmock replay` with wrk, and two servers for scale."""
+    if not shutil.which("wrk"):
+        yield Row("skipped: wrk is not installed")
+        return
+    recorded = items(run.served)
+    bodies, script = run.directory / "bodies.txt", run.directory / "recorded.lua"
+    bodies.write_bytes(b"".join(each.body + b"\n" for each in recorded))
+    script.write_text(WRK)
+    (run.directory / "answer.json").write_bytes(recorded[0].reply)
+    for kind in ("YAML", "JSON"):
+        file = str(run.cassette(f"memmock {kind}", run.served))
+        SERVERS[f"memmock replay, {kind}"] = partial(_replay, file)
+    names = [*(f"memmock replay, {kind}" for kind in ("YAML", "JSON")), "memmock serve", "bare protocol"]
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    ready: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(1 if run.quick else 5):
+        for name in names:
+            start = time.perf_counter()
+            with serving(_served(run), name) as (port, _server):
+                ready[name].append(time.perf_counter() - start)
+                found[name].append(_driven(port, script, bodies, 1 if run.quick else 4))
+    rates = {name: [f["requests"] / f["duration_us"] * 1e6 for f in done] for name, done in found.items()}
+    for name in names:
+        yield Row(f"{name}: requests", rates[name], "/s", Aim(">=", 15_000) if "replay" in name else None)
+    for name in names[2:]:
+        both = zip(rates[names[1]], rates[name], strict=True)
+        yield Row(f"memmock replay / {name}", [ours / theirs for ours, theirs in both], "x")
+    for name in names:
+        yield Row(f"{name}: p99", [each["p99_us"] / 1000 for each in done_of(found, name)], "ms")
+    for name in names[:2]:
+        yield Row(f"{name}: start until it accepts", ready[name], "s")
+    for name in names:
+        if errors := sum(each["errors"] for each in found[name]):
+            yield Row(f"{name}: errors", [errors])
+
+
+def done_of(found: dict[str, list[dict[str, float]]], name: str) -> list[dict[str, float]]:
+    return found[name]
+
+
+def _served(run: Run) -> serve.Run:
+    return serve.Run(run.directory, 0, 0)
+
+
+def _replay(file: str, port: int, _: Path) -> list[str]:
+    return [MEMMOCK, "replay", file, "--port", str(port)]
+
+
+def _driven(port: int, script: Path, bodies: Path, seconds: int) -> dict[str, float]:
+    url = f"http://127.0.0.1:{port}{PATH}"
+    command = ["wrk", "-t1", "-c16", f"-d{seconds}s", "--latency", "-s", str(script), url, "--", str(bodies)]
+    with process(command, stdout=subprocess.PIPE) as wrk:
+        out, _ = wrk.communicate()
+    return next(json.loads(line[5:]) for line in out.splitlines() if line.startswith(b"JSON "))
+
+
+# ---- Recording
+
+
+def recording(run: Run) -> Iterator[Row]:
+    """A provider asked directly and through `memmock record`, in turns, on two connections that are kept."""
+    calls = 300 if run.quick else 3000
+    recorded = items(run.served)
+    (run.directory / "answer.json").write_bytes(recorded[0].reply)
+    asked = [missing(recorded[number % len(recorded)]).body for number in range(calls)]
+    for before in (0, run.served):
+        for kind in ("YAML", "JSON"):
+            file = run.cassette(f"memmock {kind}", 1 if before == 0 else run.served).with_stem(f"recorded-{before}")
+            if before:
+                shutil.copy(run.cassette(f"memmock {kind}", before), file)
+            with serving(_served(run), "bare protocol") as (provider, _server):
+                SERVERS["memmock record"] = partial(_record, provider, file)
+                with serving(_served(run), "memmock record") as (proxy, _server):
+                    added, direct = _added_ms(provider, proxy, asked)
+                    stopped_at = time.perf_counter()
+                took = time.perf_counter() - stopped_at
+            where = f"{kind}, {before:,} before"
+            yield Row(f"{where}: a direct call", direct, "ms")
+            yield Row(f"{where}: added to a call", added, "ms", Aim("<=", 1))
+            yield Row(f"{where}: added to a call, p99", [sorted(added)[len(added) * 99 // 100]], "ms")
+            yield Row(f"{where}: from Ctrl-C to the end", [took], "s")
+            if (saved := file.stat().st_size) < before * 1000:
+                yield Row(f"{where}: the file is too small: {saved} bytes")
+
+
+def _record(provider: int, file: Path, port: int, _: Path) -> list[str]:
+    upstream = f"http://127.0.0.1:{provider}{PATH}"
+    return [MEMMOCK, "record", "--upstream", upstream, "--cassette", str(file), "--port", str(port)]
+
+
+def _added_ms(provider: int, proxy: int, asked: Sequence[bytes]) -> tuple[list[float], list[float]]:
+    """Return by how much each call is longer through the proxy, and how long it is without."""
+    with _calling(provider) as direct, _calling(proxy) as through:
+        for body in asked[:100]:
+            direct(body), through(body)
+        added, plain = [], []
+        for number, body in enumerate(asked):
+            calls = (direct, through) if number % 2 else (through, direct)
+            took = {call: _ms(partial(call, body))[0] for call in calls}
+            added.append(took[through] - took[direct])
+            plain.append(took[direct])
+    return added, plain
+
+
+@contextmanager
+def _calling(port: int) -> Iterator[Callable[[bytes], bytes]]:
+    """Connect, and give what sends a retrieval and returns the reply."""
+    head = (
+        f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n"
+        "Content-Type: application/json\r\nAuthorization: Bearer 5f0c1e7a9b\r\nUser-Agent: live-session/2.4\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+        def call(body: bytes) -> bytes:
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            data = connection.recv(1 << 16)
+            while b"\r\n\r\n" not in data:
+                data += _more(connection)
+            start, _, rest = data.partition(b"\r\n\r\n")
+            assert start.startswith(b"HTTP/1.1 200 "), start
+            size = int(start.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+            while len(rest) < size:
+                rest += _more(connection)
+            return rest
+
+        yield call
+
+
+def _more(connection: socket.socket) -> bytes:
+    if not (data := connection.recv(1 << 16)):
+        raise SystemExit("the server closed the connection in the middle of a reply")
+    return data
+
+
+SECTIONS: dict[str, Callable[[Run], Iterable[Row]]] = {
+    "Save and load": files,
+    "Lookup, each request at its best": lookups,
+    "Replay over HTTP: wrk, 1 thread, 16 connections": replays,
+    "Recording": recording,
+}
+
+
+def main() -> None:
+    options = _options()
+    if options.work:
+        name, task, source, path = options.work
+        print(json.dumps(work(name, task, Path(source), Path(path))))
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    machine = serve._machine()
+    print(f"{machine}\nEach figure is a median, with the least and the greatest beside it.")
+    pythons = _pythons(options.cassetter_python)
+    for name in TOOLS.keys() - pythons.keys():
+        print(f"  skipped: {name}, which is not installed")
+    try:
+        table = _measured(options, pythons)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    rows = [row for rows in table.values() for row in rows if row.aim and row.samples]
+    print("\nAims")
+    for row in rows:
+        print(row)
+    if options.json:
+        found = {title: [row.to_json() for row in rows] for title, rows in table.items()}
+        options.json.write_text(json.dumps({"machine": machine, **found}, ensure_ascii=False, indent=2))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure memmock's cassettes against their aims.")
+    parser.add_argument("--quick", action="store_true", help="one round with small cassettes: a smoke test")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there too")
+    parser.add_argument("--cassetter-python", metavar="PATH", help="the Python that cassetter is installed for")
+    parser.add_argument("--only", metavar="WORD", default="", help="only the sections with this word in the title")
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)  # be one of the tools
+    return parser.parse_args()
+
+
+def _pythons(cassetter: str | None) -> dict[str, str]:
+    """Return the Python of each tool that is there, by the tool's name."""
+    pythons = {"memmock": sys.executable, "vcrpy": sys.executable, "cassetter": cassetter}
+    modules = {"vcrpy": "vcr.cassette", "cassetter": "cassetter", "memmock": "memmock.cassette_file"}
+    there = {
+        tool: python
+        for tool, python in pythons.items()
+        if python and not subprocess.run([python, "-c", f"import {modules[tool]}"], stderr=subprocess.DEVNULL).returncode
+    }
+    return {name: there[tool] for name in TOOLS if (tool := name.split()[0]) in there}
+
+
+def _measured(options: argparse.Namespace, pythons: dict[str, str]) -> dict[str, list[Row]]:
+    table: dict[str, list[Row]] = {}
+    with TemporaryDirectory(prefix="memmock-benchmark-") as directory:
+        run = Run(Path(directory), options.quick, (100, 500) if options.quick else SIZES, pythons)
+        for title, section in SECTIONS.items():
+            print(f"\n{title}", flush=True)
+            rows = table[title] = []
+            for row in section(run):
+                rows.append(row)
+                print(row, flush=True)
+    return table
+
+
+if __name__ == "__main__":
+    main()
