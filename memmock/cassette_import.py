@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import codecs
 import re
+import stat
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,14 +18,18 @@ from urllib.parse import urlencode, urlsplit
 
 from memmock import documents
 from memmock.cassette import Interaction
-from memmock.cassette_file import LARGEST, CassetteError, load
 from memmock.documents import Mistake, dotted, shown
+from memmock.errors import MemmockError
 from memmock.http import Headers, Reply, Request, encode_json, header
 
 if TYPE_CHECKING:
     from os import PathLike
 
     Place = tuple[str | int, ...]
+
+
+LARGEST = 512 << 20
+"""How many bytes of a file are the most that is read [ours]."""
 
 
 class Imported(NamedTuple):
@@ -35,12 +40,10 @@ class Imported(NamedTuple):
 
 
 def read(path: str | PathLike[str]) -> Imported:
-    """Return the interactions of a cassette of any kind, or of a HAR file, in the order of the file.
-
-    The suffix tells what a file is: .har, or .toml for cassetter; of .yaml, .yml and .json what is in it.
+    """Return the interactions of a cassette of cassetter (.toml, .yaml) or of a HAR file, in their order.
 
     Raises:
-        CassetteError: the file cannot be read or is none of these.
+        MemmockError: the file cannot be read or is none of these.
     """
     suffix = Path(path).suffix.lower()
     if suffix == ".har":
@@ -48,23 +51,15 @@ def read(path: str | PathLike[str]) -> Imported:
     if suffix == ".toml":
         return _read_toml(path)
     if suffix not in documents.SUFFIXES:
-        raise CassetteError(f"{path}: what is converted ends in .yaml, .yml, .json, .toml or .har")
-    try:
-        interactions = load(path)
-    except CassetteError:
-        if not is_cassetter(path):
-            raise
-        interactions = []
-    if not interactions and is_cassetter(path):
-        return documents.parse(path, _text(path), _cassetter, CassetteError, _PLAIN_TAGS)
-    return Imported(interactions, [])
+        raise MemmockError(f"{path}: what is converted ends in .yaml, .yml, .json, .toml or .har")
+    return documents.parse(path, _text(path), _cassetter, tags=_PLAIN_TAGS)
 
 
 def is_cassetter(path: str | PathLike[str]) -> bool:
     """Tell whether a YAML file is a cassette of cassetter; False also when it cannot be read."""
     try:
-        return documents.parse(path, _text(path), _has_its_form, CassetteError, _PLAIN_TAGS)
-    except CassetteError:
+        return documents.parse(path, _text(path), _has_its_form, tags=_PLAIN_TAGS)
+    except MemmockError:
         return False
 
 
@@ -86,21 +81,24 @@ def _text(path: str | PathLike[str]) -> str:
     """Return the text of a file.
 
     Raises:
-        CassetteError: it cannot be read, is empty, not UTF-8 or too large.
+        MemmockError: it cannot be read, is empty, not UTF-8 or too large.
     """
     path = Path(path)
     try:
-        if (size := path.stat().st_size) > LARGEST:
-            most = f"at most {LARGEST >> 20} MiB are read"
-            raise CassetteError(f"{path}: {size >> 20} MiB are too large for a recording, {most}")
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):
+            raise MemmockError(f"{path}: not a file")
+        if state.st_size > LARGEST:
+            size, most = state.st_size >> 20, LARGEST >> 20
+            raise MemmockError(f"{path}: {size} MiB are too much, at most {most} MiB are read")
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as wrong:
         where = f"byte {wrong.object[wrong.start]:#04x} at offset {wrong.start}"
-        raise CassetteError(f"{path}: not UTF-8 ({where})") from None
+        raise MemmockError(f"{path}: not UTF-8 ({where})") from None
     except OSError as wrong:
-        raise CassetteError(f"{path}: {wrong.strerror or wrong}") from None
+        raise MemmockError(f"{path}: {wrong.strerror or wrong}") from None
     if not text.strip():
-        raise CassetteError(f"{path}: the file is empty")
+        raise MemmockError(f"{path}: the file is empty")
     return text
 
 
@@ -131,9 +129,9 @@ def _read_har(path: str | PathLike[str]) -> Imported:
     text = _text(path)
     as_json = f"{path}.json"  # by this name it is read as JSON
     try:
-        return documents.parse(as_json, text, _har, CassetteError)
-    except CassetteError as wrong:
-        raise CassetteError(f"{path}{str(wrong).removeprefix(as_json)}") from None
+        return documents.parse(as_json, text, _har)
+    except MemmockError as wrong:
+        raise MemmockError(f"{path}{str(wrong).removeprefix(as_json)}") from None
 
 
 def _read_toml(path: str | PathLike[str]) -> Imported:
@@ -144,14 +142,14 @@ def _read_toml(path: str | PathLike[str]) -> Imported:
         says, line, column = _TOML_PLACE.fullmatch(str(wrong)).groups()  # type: ignore[union-attr]
         where = f":{line}" if line else ""
         column = f" (column {column})" if column else ""
-        raise CassetteError(f"{path}{where}: not TOML: {says}{column}") from None
+        raise MemmockError(f"{path}{where}: not TOML: {says}{column}") from None
     except RecursionError:
-        raise CassetteError(f"{path}: nested too deeply") from None
+        raise MemmockError(f"{path}: nested too deeply") from None
     try:
         return _cassetter(value)
     except Mistake as wrong:
         what = dotted(wrong.steps).removeprefix(".") or "the file"
-        raise CassetteError(f"{path}{_toml_line(text, value, wrong)}: {what} {wrong.says}") from None
+        raise MemmockError(f"{path}{_toml_line(text, value, wrong)}: {what} {wrong.says}") from None
 
 
 _TOML_PLACE = re.compile(r"(.*?)(?: \(at (?:line (\d+), column (\d+)|end of document)\))?", re.DOTALL)

@@ -14,10 +14,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final
 
 from memmock import strictjson
-from memmock.cassette import Interaction
-from memmock.http import Headers, Reply, header
+from memmock.http import Reply
 from memmock.matching import Difference
-from memmock.replay import is_encoded
 
 
 class Null:
@@ -59,25 +57,6 @@ def reply_key(reply: Reply) -> Hashable:
         with contextlib.suppress(RecursionError):
             body = json.dumps(_plain(value), sort_keys=True)
     return reply.status, _media_type(reply), body
-
-
-def unpacked(recorded: Interaction) -> Interaction:
-    """Return an interaction without a Content-Encoding that its body does not have.
-
-    Clients that unpack a body have it recorded unpacked, with the header as it was.
-    """
-    request, reply = recorded.request, recorded.reply
-    return recorded._replace(
-        request=request._replace(headers=_true_coding(request.headers, request.body)),
-        reply=reply._replace(headers=_true_coding(reply.headers, reply.body)),
-    )
-
-
-def _true_coding(headers: Headers, body: bytes) -> Headers:
-    coding = header(headers, "Content-Encoding")
-    if coding is None or (body and is_encoded(body, coding)):
-        return headers
-    return tuple(pair for pair in headers if pair[0].lower() != "content-encoding")
 
 
 def _media_type(reply: Reply) -> str | None:

@@ -87,7 +87,7 @@ class Matcher:
         facts: dict[str, Any] = {name: _OF_HTTP[name](request) for name in self.match_on if name in _OF_HTTP}
         if asked is not None:
             facts |= {name: asked.get(name) for name in self._fields}
-        if asked is None or self._body:
+        if self._body or (self._fields and asked is None):
             facts["body"] = request.body.decode(errors="replace") if asked is None else asked
         return facts
 

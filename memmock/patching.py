@@ -8,31 +8,26 @@ and redaction are the tape's; the conversion of messages, threads, and the netwo
 from __future__ import annotations
 
 import contextlib
-import errno
 import gzip
 import http.client
 import inspect
 import json
-import socket
 import time
 import types
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from memmock.cassette import Interaction
 from memmock.errors import MemmockError
+from memmock.guard import Guard, replaced
 from memmock.http import JSON_TYPE, Headers, Reply, Request, header
 
 
 class NotRecorded(MemmockError):
     """A request has no recording, and nothing may be sent; the client under test sees this error."""
-
-
-class ConnectionRefused(ConnectionRefusedError):
-    """The guard refused a connection; to the code under test it is a refused connection like any other."""
 
 
 class Tape(Protocol):
@@ -85,7 +80,7 @@ def patched(tape: Tape, *, records: bool, allow_hosts: Collection[str] = ()) -> 
     """
     from vcr import patch  # type: ignore[import-untyped]
 
-    guard = _Guard(allow_hosts)
+    guard = Guard(allow_hosts)
     with ExitStack() as stack:
         stack.enter_context(_without_reset(patch))
         for patcher in patch.CassettePatcherBuilder(_Cassette(tape, records)).build():
@@ -160,8 +155,8 @@ def _without_reset(patch: Any) -> Iterator[None]:
         for owner in {owner for classes in real.values() for owner in classes.values()}:
             for name, value in list(vars(owner).items()):
                 if isinstance(value, types.FunctionType) and names & set(value.__code__.co_names):
-                    stack.enter_context(_replaced(owner, name, lambda f: _with_real_classes(f, real)))
-        stack.enter_context(_replaced(patch, "force_reset", lambda _: contextlib.nullcontext))
+                    stack.enter_context(replaced(owner, name, lambda f: _with_real_classes(f, real)))
+        stack.enter_context(replaced(patch, "force_reset", lambda _: contextlib.nullcontext))
         yield
 
 
@@ -186,19 +181,6 @@ def _with_real_classes(function: types.FunctionType, real: dict[str, dict[str, t
     )
     copy.__kwdefaults__ = function.__kwdefaults__
     return copy
-
-
-@contextmanager
-def _replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
-    """Replace an attribute by what is made of it; put it back unless somebody else has replaced it since."""
-    own, real = name in vars(owner), getattr(owner, name)
-    new = make(real)
-    setattr(owner, name, new)
-    try:
-        yield
-    finally:
-        if vars(owner).get(name) is new:
-            setattr(owner, name, real) if own else delattr(owner, name)
 
 
 # ---- messages
@@ -297,10 +279,8 @@ def _vcr_response(found: Interaction) -> dict[str, Any]:
     headers: dict[str, list[str]] = {}
     for name, value in pairs:
         headers.setdefault(spelled.setdefault(name.lower(), name), []).append(_Text(value))
-    status = {
-        "code": reply.status,
-        "message": _Text(found.reason or http.client.responses.get(reply.status, "")),
-    }
+    reason = found.reason or http.client.responses.get(reply.status, "")
+    status = {"code": reply.status, "message": _Text(reason)}
     return {"status": status, "headers": headers, "body": {"string": body}}
 
 
@@ -353,113 +333,3 @@ def _is_text(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-# ---- the guard
-
-
-class _Guard:
-    """Refuses connections and lists them. One that could not be taken out lets everything pass."""
-
-    def __init__(self, allow_hosts: Collection[str]) -> None:
-        self.leaks: list[str] = []
-        self._allowed = {address for entry in allow_hosts for address in _addresses(entry)}
-        self._on = True
-
-    @contextmanager
-    def installed(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            for patch in self._patches():
-                stack.enter_context(patch)
-            try:
-                yield
-            finally:
-                self._on = False
-
-    def check(self, host: Any, port: Any) -> None:
-        """Raise `ConnectionRefused` unless the connection may be opened."""
-        host = host.decode() if isinstance(host, bytes) else str(host)
-        wanted = host.partition("%")[0].lower()
-        if not self._on or {(wanted, None), (wanted, int(port or 0))} & self._allowed:
-            return
-        name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self.leaks.append(name)
-        raise ConnectionRefused(
-            errno.ECONNREFUSED,
-            f"memmock refused a connection to {name} while a cassette plays; "
-            f'allow it with allow_hosts=["{name}"]',
-        )
-
-    def _check_socket(self, sock: socket.socket, address: Any) -> None:
-        if sock.family in (socket.AF_INET, socket.AF_INET6):
-            self.check(*address[:2])
-
-    def _patches(self) -> Iterator[AbstractContextManager[None]]:
-        # selector loops of asyncio, and trio, open their connections by way of these
-        yield _replaced(socket.socket, "connect", self._connect)
-        yield _replaced(socket.socket, "connect_ex", self._connect_ex)
-        yield _replaced(socket.socket, "sendto", self._sendto)
-        try:
-            import uvloop
-        except ImportError:
-            return
-        yield _replaced(uvloop.Loop, "create_connection", self._create_connection)
-        yield _replaced(uvloop.Loop, "sock_connect", self._sock_connect)
-
-    def _connect(self, real: Callable[..., None]) -> Callable[..., None]:
-        def connect(sock: socket.socket, address: Any) -> None:
-            self._check_socket(sock, address)
-            real(sock, address)
-
-        return connect
-
-    def _connect_ex(self, real: Callable[..., int]) -> Callable[..., int]:
-        def connect_ex(sock: socket.socket, address: Any) -> int:
-            try:
-                self._check_socket(sock, address)
-            except ConnectionRefused:
-                return errno.ECONNREFUSED  # it tells errors by their number
-            return real(sock, address)
-
-        return connect_ex
-
-    def _sendto(self, real: Callable[..., int]) -> Callable[..., int]:
-        def sendto(sock: socket.socket, data: Any, *flags_and_address: Any) -> int:
-            if flags_and_address:
-                self._check_socket(sock, flags_and_address[-1])
-            return real(sock, data, *flags_and_address)
-
-        return sendto
-
-    def _create_connection(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        async def create_connection(
-            loop: Any, factory: Any, host: Any = None, port: Any = None, **options: Any
-        ) -> Any:
-            if host is not None:
-                self.check(host, port)
-            return await real(loop, factory, host, port, **options)
-
-        return create_connection
-
-    def _sock_connect(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> Any:
-            self._check_socket(sock, address)
-            return await real(loop, sock, address)
-
-        return sock_connect
-
-
-def _addresses(entry: str) -> Iterator[tuple[str, int | None]]:
-    """Yield what one of `allow_hosts` stands for: the host as it is written, and its addresses."""
-    bare = f"[{entry}]" if entry.count(":") > 1 and not entry.startswith("[") else entry
-    try:
-        parts = urlsplit(f"//{bare}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if not host:
-        raise MemmockError(f'allow_hosts: cannot read "{entry}"; write it as "host" or "host:port"')
-    yield host, port
-    with contextlib.suppress(OSError):
-        for found in socket.getaddrinfo(host, port):
-            yield str(found[4][0]), port

@@ -124,7 +124,8 @@ class Recorder:
             )
         except (MemmockError, OSError) as error:
             self.failures.append(str(error))
-            return f"not recorded: {error}"
+            reason = str(error).removeprefix("a call was not recorded: ")
+            return f"not recorded: {reason}"
         self.recorded += 1
         return f"interaction {self.recorded + self._before}"
 

@@ -44,8 +44,8 @@ _LEARNED_CHARS, _CONFIGURED_CHARS = 8, 4
 """From so many characters on a value is looked for everywhere: shorter ones may be common words."""
 _MOST_LEARNED, _MOST_LEARNED_CHARS, _LONGEST_LEARNED = 256, 1024 * 1024, 64 * 1024
 _MOST_DECODED = 64 * 1024 * 1024
-_DEEPEST = 4
-"""So many escapings inside each other are undone."""
+_DEEPEST, _DEEPEST_IN_LARGE, _LARGE = 4, 2, 1024 * 1024
+"""So many escapings inside each other are undone, fewer in a large text."""
 _MOST_ROUNDS = 8
 
 Span = tuple[int, int]
@@ -215,7 +215,8 @@ _BACKSLASH = re.compile(
     rb"|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([^ux]))",
     re.DOTALL,
 )
-_LINE_END = re.compile(rb"(?<=[\w+/-])[ \t]*\r?\n[ \t]*(?=[\w+/=-])", re.ASCII)
+_LINE_END = re.compile(rb"\n(?<=[\w+/-]\n)[ \t]*(?=[\w+/=-])", re.ASCII)
+_LINE_END_CR = re.compile(rb"\r\n(?<=[\w+/-]\r\n)[ \t]*(?=[\w+/=-])", re.ASCII)
 _ESCAPED = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
@@ -240,7 +241,7 @@ def _nothing(found: re.Match[bytes]) -> bytes:
 def _views(data: bytes) -> Iterator[_View]:
     """Yield the text as it is, and every way it reads with escapes undone, inside each other too."""
     views, seen = [_View(data)], {data}
-    for _ in range(_DEEPEST + 1):
+    for _ in range((_DEEPEST if len(data) < _LARGE else _DEEPEST_IN_LARGE) + 1):
         yield from views
         below = []
         for view in views:
@@ -253,7 +254,12 @@ def _views(data: bytes) -> Iterator[_View]:
         views = below
 
 
-_WAYS = ((b"%", _PERCENT, _byte), (b"\\", _BACKSLASH, _char), (b"\n", _LINE_END, _nothing))
+_WAYS = (
+    (b"%", _PERCENT, _byte),
+    (b"\\", _BACKSLASH, _char),
+    (b"\n", _LINE_END, _nothing),
+    (b"\r\n", _LINE_END_CR, _nothing),
+)
 
 
 # ---- many secrets in one text
@@ -342,7 +348,7 @@ def _words(data: bytes) -> memoryview[int]:
 
 def _is_wrapped(data: bytes) -> bool:
     """Whether a line ends within what may be Base64."""
-    return b"\n" in data and bool(_LINE_END.search(data))
+    return b"\n" in data and bool(_LINE_END.search(data) or _LINE_END_CR.search(data))
 
 
 def _readable(data: bytes) -> tuple[str, str]:
@@ -903,7 +909,7 @@ _FORM_FIELD = re.compile(rb"(?:^|(?<=[&;]))([^=&;]*)=([^&\r\n]+)")
 _KEY = re.compile(rb'(?<!\\)"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*', re.DOTALL)
 _STRING = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)', re.DOTALL)
 _SCALAR = re.compile(rb'[^\s,\]}"\\]+')
-_STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
+_STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def _field_signs(names: frozenset[str]) -> tuple[bytes, ...]:
@@ -917,40 +923,36 @@ def _fields(data: bytes, names: frozenset[str]) -> Iterator[tuple[int, int, byte
 
     JSON in strings of JSON is looked into too.
     """
-    view: _View = _View(data)
+    view = _View(data)
     for depth in range(_DEEPEST):
+        mark = b"\\" * (2**depth - 1) + b'"'
+        hidden_to = 0
         for key in _KEY.finditer(view.data):
-            name = _unescaped(key[1])
-            if name.lower() not in names:
-                continue
             quotes = (view.source((at, at + 1)) for at in (key.start(), key.end(1)))
-            if any(end - start != 2**depth for start, end in quotes):
+            name = _unescaped(key[1])
+            if name.lower() not in names or any(end - start != len(mark) for start, end in quotes):
                 continue
-            span, text = _value(view.data, key.end())
-            if span is None:
-                continue
-            start, end = (
-                view.source(span) if span[0] < span[1] else (view.source((span[0] - 1, span[0]))[1],) * 2
-            )
-            mark = b"\\" * (2**depth - 1) + b'"'
-            yield start, end, _MASK if text is not None else mark + _MASK + mark, text or "", name
+            if found := _STRING.match(view.data, key.end()):
+                first, last = (view.source((at, at + 1)) for at in (found.start(1) - 1, found.end(1) - 1))
+                yield first[1], last[1], _MASK, _unescaped(found[1]), name
+            elif key.start() >= hidden_to and (span := _value(view.data, key.end())):
+                hidden_to = span[1]
+                yield *view.source(span), mark + _MASK + mark, "", name
         if b'\\"' not in view.data:
             return
         view = view.undone(_BACKSLASH, _char)
 
 
-def _value(data: bytes, at: int) -> tuple[Span | None, str | None]:
-    """Return where the value at `at` is; for a string what is between its quotes, and its text."""
-    if found := _STRING.match(data, at):
-        return found.span(1), _unescaped(found[1])
-    if data[at : at + 1] in (b"{", b"["):
-        depth = 0
-        for part in _STRUCTURE.finditer(data, at):
-            depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(part[0], 0)
-            if not depth:
-                return (at, part.end()), None
-        return (at, len(data)), None
-    return (found.span(), None) if (found := _SCALAR.match(data, at)) else (None, None)
+def _value(data: bytes, at: int) -> Span | None:
+    """Return where the value at `at` is that is not a string; None when there is none."""
+    if data[at : at + 1] not in (b"{", b"["):
+        return found.span() if (found := _SCALAR.match(data, at)) else None
+    depth = 0
+    for part in _STRUCTURE.finditer(data, at):
+        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(part[0], 0)
+        if not depth:
+            return at, part.end()
+    return at, len(data)
 
 
 def _unescaped(data: bytes) -> str:

@@ -149,6 +149,6 @@ def _context(ca_file: str | None) -> ssl.SSLContext | None:
         return None
     try:
         return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
+    except OSError as error:  # a mistake in the file is an SSLError, which is one too
+        reason = (getattr(error, "reason", None) or error.strerror or str(error)).replace("_", " ").lower()
         raise MemmockError(f"{ca_file}: no certificates can be read: {reason}") from None

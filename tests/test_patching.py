@@ -28,7 +28,8 @@ import vcr.patch
 from memmock.cassette import Interaction
 from memmock.errors import MemmockError
 from memmock.http import Reply, Request
-from memmock.patching import ConnectionRefused, NotRecorded, patched
+from memmock.guard import ConnectionRefused
+from memmock.patching import NotRecorded, patched
 
 CALLS = 24
 JSON = {"Content-Type": "application/json"}

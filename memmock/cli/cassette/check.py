@@ -136,7 +136,7 @@ def _may_be_cassette(path: Path) -> bool:
     A cassette is empty or full of NULs after a crash, a document of another kind hardly ever.
     """
     try:
-        if path.is_dir():
+        if not path.is_file():
             return False
         with path.open("rb") as file:
             start = file.read(_LOOKED_AT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from memmock.cli.cassette.interactions import StillThere, all_hidden
 from memmock.cli.redacting import redact_options, redactor
 from memmock.cli.text import count
 from memmock.errors import MemmockError
+
+if TYPE_CHECKING:
+    from memmock.cassette_import import Imported
 
 
 @click.command("convert", short_help="Make a cassette of another one, of cassetter's, or of a HAR file.")
@@ -38,10 +42,9 @@ def command(
     it (.har). Credentials are hidden.
     """
     from memmock.cassette_file import save
-    from memmock.cassette_import import read
 
     _refuse(source, target, force)
-    imported = read(source)
+    imported = _read(source)
     if imported.left_out and not imported.interactions:
         raise MemmockError(f"{source}: nothing in it can be replayed: {'; '.join(imported.left_out[:3])}")
     hides = redactor(redact_headers, redact_fields, redact_patterns, authorization)
@@ -59,11 +62,30 @@ def command(
         click.echo(hides.text(f"  left out: {what}"))
 
 
+def _read(source: str) -> Imported:
+    """Return what is in a recording of any kind; what a .yaml, .yml or .json file is, its content tells."""
+    from memmock.cassette_file import load
+    from memmock.cassette_import import Imported, is_cassetter, read
+    from memmock.documents import SUFFIXES
+
+    if Path(source).suffix.lower() not in SUFFIXES:
+        return read(source)
+    try:
+        interactions = load(source)
+    except MemmockError:
+        if not is_cassetter(source):
+            raise
+        return read(source)
+    if not interactions and is_cassetter(source):
+        return read(source)
+    return Imported(interactions, [])
+
+
 def _refuse(source: str, target: str, force: bool) -> None:
     one, other = Path(source), Path(target)
     if one.exists() and other.exists() and one.samefile(other):
         raise MemmockError(f"{target}: IN and OUT are the same file; redact changes one in place")
     if other.is_dir():
-        raise MemmockError(f"{target}: Is a directory")
+        raise MemmockError(f"{target}: not a file")
     if other.exists() and not force:
         raise MemmockError(f"{target}: is there already; --force replaces it")

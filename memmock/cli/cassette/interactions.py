@@ -26,7 +26,6 @@ def loaded(path: str) -> list[Interaction]:
         CassetteError: it is no cassette, or one that has to be converted first.
     """
     from memmock.cassette_file import load
-    from memmock.comparison import unpacked
 
     try:
         return [unpacked(each) for each in load(path)]
@@ -40,7 +39,30 @@ def _explained(path: str, error: MemmockError) -> MemmockError:
     if not path.lower().endswith((".har", ".toml")) and not is_cassetter(path):
         return error
     what = "a HAR file" if path.lower().endswith(".har") else "a cassette of cassetter"
-    return type(error)(f"{path}: {what}: make a cassette of it with memmock cassette convert {path} NEW.yaml")
+    return MemmockError(
+        f"{path}: {what}: make a cassette of it with memmock cassette convert {path} NEW.yaml"
+    )
+
+
+def unpacked(recorded: Interaction) -> Interaction:
+    """Return an interaction without a Content-Encoding that its body does not have.
+
+    Clients that unpack a body have it recorded unpacked, with the header as it was.
+    """
+    from memmock.http import header
+    from memmock.replay import is_encoded
+
+    def without(headers: Headers, body: bytes) -> Headers:
+        coding = header(headers, "Content-Encoding")
+        if coding is None or (body and is_encoded(body, coding)):
+            return headers
+        return tuple(pair for pair in headers if pair[0].lower() != "content-encoding")
+
+    request, reply = recorded.request, recorded.reply
+    return recorded._replace(
+        request=request._replace(headers=without(request.headers, request.body)),
+        reply=reply._replace(headers=without(reply.headers, reply.body)),
+    )
 
 
 # ---- what was asked
@@ -88,8 +110,6 @@ class Hidden(NamedTuple):
 
 def learn(interactions: Iterable[Interaction], redactor: Redactor) -> None:
     """Let a redactor see all interactions, so that what is secret in one is hidden in all."""
-    from memmock.comparison import unpacked
-
     for each in map(unpacked, interactions):
         with contextlib.suppress(MemmockError):
             redactor.exchange(each.request, each.reply)
@@ -101,7 +121,6 @@ def hidden(recorded: Interaction, redactor: Redactor) -> Hidden:
     Raises:
         MemmockError: the body cannot be looked into, or a secret would still be there.
     """
-    from memmock.comparison import unpacked
     from memmock.recorder import redacted
 
     plain = unpacked(recorded)
@@ -129,8 +148,6 @@ def all_hidden(recorded: Iterable[Interaction], redactor: Redactor) -> list[Hidd
 
 def as_shown(recorded: Interaction, redactor: Redactor) -> Interaction:
     """Return an interaction without secrets, its bodies decoded; as it is where they cannot be."""
-    from memmock.comparison import unpacked
-
     plain = unpacked(recorded)
     try:
         request, reply = redactor.exchange(plain.request, plain.reply)
