@@ -71,13 +71,11 @@ def load(path: str | os.PathLike[str]) -> list[Interaction]:
 
 
 def _refuse_conflict(path: object, text: str) -> None:
-    if any(marker in text for marker in ("<<<<<<<", "=======", ">>>>>>>")) and (
-        found := _MARKER.search(text)
-    ):
-        line = text.count("\n", 0, found.start()) + 1
-        raise CassetteError(
-            f"{path}:{line}: a merge conflict of git: settle it, or record the cassette again"
-        )
+    if not any(marker in text for marker in ("<<<<<<<", "=======", ">>>>>>>")):
+        return  # nearly always, and found out a hundred times as fast
+    if found := _MARKER.search(text):
+        where = f"{path}:{text.count(chr(10), 0, found.start()) + 1}"
+        raise CassetteError(f"{where}: a merge conflict of git: settle it, or record the cassette again")
 
 
 _MARKER = re.compile(r"^(?:<{7}|={7}|>{7})(?:[ \r]|$)", re.MULTILINE)
@@ -199,10 +197,9 @@ def _body(value: Any, place: Place) -> bytes:
 
 def _encoded(value: Any, place: Place) -> bytes:
     """Return a body that vcrpy recorded as a value, before the client made JSON of it."""
+    # a few lines of aliases stand for more values than any memory holds
     if any(number == MOST_VALUES for number, _ in enumerate(strictjson.walk(value))):
-        raise Mistake(
-            place, f"holds more than {MOST_VALUES:,} values"
-        )  # aliases can make that of a few lines
+        raise Mistake(place, f"holds more than {MOST_VALUES:,} values")
     try:
         return encode_json(value)
     except (TypeError, ValueError):

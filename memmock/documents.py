@@ -155,7 +155,7 @@ def _read_json(path: Path, text: str, check: Callable[[Any], T]) -> T:
         return check(value)
     except Mistake as mistake:
         # JSON is near enough to YAML for its lines to be found, but for a few characters
-        near = _SURROGATE.sub(r"\\ufffd", _ODD_IN_BLOCK.sub(" ", text))
+        near = _PAIR.sub(r"\\ufffd", _ODD_IN_BLOCK.sub(" ", text))
         raise _located(path, mistake, _compose(near)) from None
 
 
@@ -467,5 +467,6 @@ _PLAIN = re.compile(r"[A-Za-z](?:[!-9;-~]|:(?! |\Z)| (?! |#|\Z))*")
 _NOT_TEXT = re.compile(r"y|n|yes|no|on|off|true|false|null", re.IGNORECASE)
 _ODD = re.compile("[^ -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """What is not printable in YAML, or breaks a line."""
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+"""A surrogate pair, as JSON escapes what YAML escapes as one character."""
 _ODD_IN_BLOCK = re.compile(_ODD.pattern.replace("[^", "[^\n", 1))

@@ -131,7 +131,7 @@ def is_encoded(body: bytes, coding: str) -> bool:
     if last in ("gzip", "x-gzip"):
         return body.startswith(b"\x1f\x8b")
     if last == "deflate":
-        return any(_inflates(body, bits) for bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS))
+        return _inflates(body, zlib.MAX_WBITS) or _inflates(body, -zlib.MAX_WBITS, whole=True)
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -139,8 +139,18 @@ def is_encoded(body: bytes, coding: str) -> bool:
     return False
 
 
-def _inflates(body: bytes, bits: int) -> bool:
+def _inflates(body: bytes, bits: int, *, whole: bool = False) -> bool:
+    """Tell whether a body can be inflated: its beginning, or the whole of it.
+
+    Without the header of zlib, that of a JSON object is the beginning of a stream too.
+    """
+    inflater = zlib.decompressobj(bits)
     try:
-        return bool(zlib.decompressobj(bits).decompress(body, 1))
+        text = inflater.decompress(body, _INFLATED if whole else 1)
     except zlib.error:
         return False
+    return inflater.eof or len(text) == _INFLATED if whole else bool(text)
+
+
+_INFLATED = 1024 * 1024
+"""Of so much text it is sure enough that it was packed."""

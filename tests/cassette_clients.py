@@ -54,7 +54,9 @@ def asking(query: str = "a", **fields: Any) -> Request:
     return Request("POST", "/memory_retrieval", JSON_HEADERS, encode_json({"query": query, **fields}))
 
 
-def recorded(query: str = "a", answer: str = "", *, elapsed_ms: float | None = None, **fields: Any) -> Interaction:
+def recorded(
+    query: str = "a", answer: str = "", *, elapsed_ms: float | None = None, **fields: Any
+) -> Interaction:
     request = asking(query, **fields)
     reply = Reply.json({"memories": [{"summary": answer or f"answer to {query}"}]})
     return Interaction(request, f"http://provider{request.target}", reply, "OK", "", elapsed_ms)
@@ -68,13 +70,22 @@ def summaries(reply: Reply) -> list[str]:
 
 
 def recorded_from(
-    url: str, requests: Sequence[Request], *, record_errors: bool = False, redactor: Redactor | None = None, **options: Any
+    url: str,
+    requests: Sequence[Request],
+    *,
+    record_errors: bool = False,
+    redactor: Redactor | None = None,
+    **options: Any,
 ) -> tuple[list[Reply], list[Interaction], Recorder]:
     """Return the replies to requests, one after the other, what was recorded of them, and by whom."""
     kept: list[Interaction] = []
     upstream = Upstream(url, **options)
     recorder = Recorder(
-        upstream, kept.append, redactor=redactor or Redactor(), path="/memory_retrieval", record_errors=record_errors
+        upstream,
+        kept.append,
+        redactor=redactor or Redactor(),
+        path="/memory_retrieval",
+        record_errors=record_errors,
     )
 
     async def run() -> list[Reply]:
@@ -92,7 +103,9 @@ def recorded_from(
 @contextmanager
 def node_provider() -> Iterator[str]:
     """Run a provider in Node; yields its endpoint."""
-    with subprocess.Popen([NODE, "-e", ECHO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as node:
+    with subprocess.Popen(
+        [NODE, "-e", ECHO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as node:
         assert node.stdout is not None
         try:
             yield f"http://127.0.0.1:{int(node.stdout.readline())}/memory_retrieval"
@@ -121,10 +134,15 @@ def connected(endpoint: str) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=PATIENCE_S)
 
 
-def post(connection: http.client.HTTPConnection, endpoint: str, body: Any, **headers: str) -> tuple[int, bytes]:
+def post(
+    connection: http.client.HTTPConnection, endpoint: str, body: Any, **headers: str
+) -> tuple[int, bytes]:
     """Return status and body of one call."""
     connection.request(
-        "POST", urlsplit(endpoint).path, encode_json(body), {**dict(JSON_HEADERS), "Authorization": "Bearer client", **headers}
+        "POST",
+        urlsplit(endpoint).path,
+        encode_json(body),
+        {**dict(JSON_HEADERS), "Authorization": "Bearer client", **headers},
     )
     reply = connection.getresponse()
     return reply.status, reply.read()

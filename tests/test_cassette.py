@@ -48,7 +48,9 @@ def test_repeated_retrieval_is_played_in_its_order_and_then_as_set(repeats, expe
     assert numbers(played(cassette, *"aaaaaa")) == expected
 
 
-@pytest.mark.parametrize(("repeats", "expected"), [("last", [1, 1, 2, 2]), ("cycle", [1, 1, 2, 1]), ("none", [1, None, 2, None])])
+@pytest.mark.parametrize(
+    ("repeats", "expected"), [("last", [1, 1, 2, 2]), ("cycle", [1, 1, 2, 1]), ("none", [1, None, 2, None])]
+)
 def test_recording_that_is_added_later_is_next(repeats, expected):
     cassette = Cassette([recorded()], repeats=repeats)
     first = played(cassette, "a", "a")
@@ -88,7 +90,9 @@ def test_numbers_are_those_of_the_same_retrieval():
 
 def test_secret_is_hidden_before_it_is_looked_up():
     redactor = Redactor(fields=["reason"])
-    cassette = Cassette([recorded("a", reason="***")], matcher=Matcher(["query", "reason"]), redactor=redactor)
+    cassette = Cassette(
+        [recorded("a", reason="***")], matcher=Matcher(["query", "reason"]), redactor=redactor
+    )
     assert cassette.play(asking("a", reason="a secret")) == 1
     assert missed(cassette, asking("b", reason="a secret")).request == asking("b", reason="***")
 
@@ -101,13 +105,17 @@ def test_empty_cassette_has_no_nearest():
 
 
 def test_miss_names_the_recording_that_differs_least():
-    cassette = Cassette([recorded("a", max_results=1), recorded("b", max_results=2), recorded("a", max_results=3)])
+    cassette = Cassette(
+        [recorded("a", max_results=1), recorded("b", max_results=2), recorded("a", max_results=3)]
+    )
     miss = missed(cassette, asking("b", max_results=3))
     assert (miss.nearest, miss.differences) == (2, [Difference("max_results", 2, 3)])
 
 
 def test_of_equally_near_recordings_the_text_that_is_most_alike_is_named():
-    cassette = Cassette([recorded("what is my job"), recorded("how do you call me"), recorded("where I live")])
+    cassette = Cassette(
+        [recorded("what is my job"), recorded("how do you call me"), recorded("where I live")]
+    )
     assert missed(cassette, asking("how do I call you")).nearest == 2
 
 
@@ -136,7 +144,9 @@ def test_miss_of_what_is_used_up_says_how_often_it_was_played():
     assert missed(cassette, asking("b")).played == 1
 
 
-@given(st.lists(st.tuples(*[st.sampled_from("xyz")] * 3), min_size=1), st.tuples(*[st.sampled_from("xyz")] * 3))
+@given(
+    st.lists(st.tuples(*[st.sampled_from("xyz")] * 3), min_size=1), st.tuples(*[st.sampled_from("xyz")] * 3)
+)
 def test_nearest_differs_in_the_fewest_fields(recordings, asked):
     def request(values):
         return asking(values[0], time_hint=values[1], memory_types=[values[2]])
@@ -156,7 +166,16 @@ def test_nearest_differs_in_the_fewest_fields(recordings, asked):
 def test_any_body_is_looked_up_without_an_error():
     deep = b"[" * 990 + b"]" * 990
     cassette = Cassette([recorded()])
-    for body in (b"", b"\xff", b"null", b"[1]", b'{"query":%b}' % deep, b"[" * 100_000, b'{"query":1e999}', b'{"a":"\\ud800"}'):
+    for body in (
+        b"",
+        b"\xff",
+        b"null",
+        b"[1]",
+        b'{"query":%b}' % deep,
+        b"[" * 100_000,
+        b'{"query":1e999}',
+        b'{"a":"\\ud800"}',
+    ):
         request = asking()._replace(body=body)
         assert missed(cassette, request).nearest == 1
         number = cassette.add(recorded()._replace(request=request))
@@ -190,7 +209,7 @@ def test_threads_play_every_recording_once():
             found[cassette.play(asking(f"{(thread * 25 + n) % 8}"))] += 1
 
     in_threads(32, play)
-    assert found == {number: 1 for number in range(1, 32 * 25 + 1)}
+    assert found == dict.fromkeys(range(1, 32 * 25 + 1), 1)
     assert cassette.plays == [1] * (32 * 25)
 
 
@@ -216,5 +235,12 @@ def test_requests_of_any_method_are_played():
     request = Request("GET", "/memory_retrieval?q=1")
     cassette = Cassette([recorded()._replace(request=request)])
     assert cassette.play(request) == 1
-    assert cassette.play(request._replace(target="/memory_retrieval?q=2")) == 1  # the path is matched, not the target
-    assert isinstance(Cassette([recorded()._replace(request=request)], matcher=Matcher(["target"])).play(Request("GET", "/x")), Miss)
+    assert (
+        cassette.play(request._replace(target="/memory_retrieval?q=2")) == 1
+    )  # the path is matched, not the target
+    assert isinstance(
+        Cassette([recorded()._replace(request=request)], matcher=Matcher(["target"])).play(
+            Request("GET", "/x")
+        ),
+        Miss,
+    )

@@ -115,6 +115,7 @@ BAD = [
     ("item.yaml", b"interactions:\n- request: 1\nversion: 1\n",
      "item.yaml:2: interactions[0].request must be a mapping, not 1"),
     ("other.txt", b"a", "other.txt: "),
+    ("missing.har", None, "missing.har: No such file or directory"),
 ]  # fmt: skip
 COMMAND_LINES = [
     ["show", "FILE"],

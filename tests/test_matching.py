@@ -93,7 +93,10 @@ def same(one, other, match_on=MATCH_ON):
         ({"query": "a"}, {"query": "a", "memory_types": None, "time_hint": None, "max_results": None}),
         ({"query": "a", "max_results": 3}, b'{ "max_results" : 3.0, "query":"\\u0061"}\n'),
         ({"query": "a", "max_results": 100}, b'{"query":"a","max_results":1E2}'),
-        ({"query": "a", "memory_types": ["style", "other"]}, {"query": "a", "memory_types": ["other", "style", "other"]}),
+        (
+            {"query": "a", "memory_types": ["style", "other"]},
+            {"query": "a", "memory_types": ["other", "style", "other"]},
+        ),
         ({"query": "caf\u00e9 \u304c"}, {"query": "cafe\u0301 \u304b\u3099"}),
         ({"query": "a", "time_hint": "\u00e9"}, {"query": "a", "time_hint": "e\u0301"}),
         ({"query": "a"}, {"query": "a", "unknown": 1}),
@@ -178,7 +181,10 @@ def test_body_that_is_nested_too_deeply_is_matched_as_it_is():
 @pytest.mark.parametrize(
     ("match_on", "message"),
     [
-        (["query", "quary", "user"], "cannot match on quary, user: it must be of method, path, target, query, "),
+        (
+            ["query", "quary", "user"],
+            "cannot match on quary, user: it must be of method, path, target, query, ",
+        ),
         ([], "nothing to match on: name some of method, path, target, query, "),
     ],
 )
@@ -196,7 +202,11 @@ def test_differences_are_told_in_the_order_of_match_on():
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-2, 6) | st.sampled_from(["", "a", "\u00e9", "e\u0301", "style"]) | st.floats(0, 6),
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 6)
+    | st.sampled_from(["", "a", "\u00e9", "e\u0301", "style"])
+    | st.floats(0, 6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
     max_leaves=4,
 )
@@ -213,7 +223,10 @@ def test_key_and_differences_agree(one, other):
 def test_order_of_names_and_form_do_not_matter(retrieval, random):
     items = list(retrieval.items())
     random.shuffle(items)
-    changed = {name: unicodedata.normalize("NFD", value) if isinstance(value, str) else value for name, value in items}
+    changed = {
+        name: unicodedata.normalize("NFD", value) if isinstance(value, str) else value
+        for name, value in items
+    }
     other = json.dumps(changed, ensure_ascii=False, indent=1).encode()
     assert same(asking(retrieval), asking(other), [*MATCH_ON, "body"])
 
@@ -222,7 +235,10 @@ def test_order_of_names_and_form_do_not_matter(retrieval, random):
     ("body", "text"),
     [
         ({"query": "称呼"}, '"称呼"'),
-        ({"query": "a", "memory_types": ["style"], "max_results": 3, "time_hint": ""}, '"a" memory_types=["style"] max_results=3'),
+        (
+            {"query": "a", "memory_types": ["style"], "max_results": 3, "time_hint": ""},
+            '"a" memory_types=["style"] max_results=3',
+        ),
         ({"live_id": "7"}, "POST /memory_retrieval"),
         (b"plain", "POST /memory_retrieval"),
     ],

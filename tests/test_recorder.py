@@ -87,7 +87,12 @@ def test_other_target_is_refused_and_not_forwarded(provider, target):
     replies, kept, recorder = recorded_from(provider.endpoint, [asking()._replace(target=target)])
     assert (replies[0].status, json.loads(replies[0].body)) == (
         404,
-        {"error": {"code": "not_found", "message": "nothing is here; what is forwarded is /memory_retrieval"}},
+        {
+            "error": {
+                "code": "not_found",
+                "message": "nothing is here; what is forwarded is /memory_retrieval",
+            }
+        },
     )
     assert (provider.requests, kept) == ([], [])
     assert [call.reply.status for call in recorder.journal.calls] == [404]
@@ -141,7 +146,7 @@ def test_client_gets_the_reply_and_the_cassette_the_interaction(httpserver):
     assert (one.reply.status, one.reason, json.loads(one.reply.body)) == (200, "OK", body)
     assert one.recorded_at.endswith("Z")
     assert 0 < one.elapsed_ms < PATIENCE_S * 1000
-    assert one.violations == ("Q-AUTH-MISSING",) or any("auth" in code.lower() for code in one.violations)
+    assert "REQ004" in one.violations  # the authorization is missing
     assert recorder.recorded == 1
     assert [call.recording for call in recorder.journal.calls] == ["interaction 1"]
 
@@ -188,7 +193,11 @@ def test_repeated_and_latin_1_headers_pass_in_their_order(provider):
         wire.answer()
         wire.send(request(b"{}", "Connection: close"))
         wire.rest()
-    assert proxy.kept[0].reply.headers == (("Set-Cookie", "***"), ("X-Name", "caf\xe9 \xe9\x98\xbf"), ("set-cookie", "***"))
+    assert proxy.kept[0].reply.headers == (
+        ("Set-Cookie", "***"),
+        ("X-Name", "caf\xe9 \xe9\x98\xbf"),
+        ("set-cookie", "***"),
+    )
     assert proxy.recorder.journal.calls[0].reply.headers == (
         ("Set-Cookie", "a=1"), ("X-Name", "caf\xe9 \xe9\x98\xbf"), ("set-cookie", "b=2"),
     )  # fmt: skip
@@ -250,7 +259,9 @@ def test_request_over_the_limit_is_not_forwarded(provider):
 
 def test_client_that_expects_100_continue_gets_it_from_the_proxy(provider):
     with proxied(provider.endpoint) as proxy, Wire(proxy.server.port) as wire:
-        wire.send(b"POST /memory_retrieval HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        wire.send(
+            b"POST /memory_retrieval HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+        )
         assert wire.answer().status == 100
         assert provider.requests == []
         wire.send(b"{}")
@@ -264,7 +275,9 @@ def test_client_that_expects_100_continue_gets_it_from_the_proxy(provider):
 def test_credentials_are_sent_and_not_recorded(provider):
     secret = "Bearer s3cr3t-of-the-client"
     provider.play([sized(b'{"memories":[{"summary":"s3cr3t-of-the-client"}]}')])
-    request = asking()._replace(headers=(*JSON_HEADERS, ("Authorization", secret)), target="/memory_retrieval?token=t0ken-in-url")
+    request = asking()._replace(
+        headers=(*JSON_HEADERS, ("Authorization", secret)), target="/memory_retrieval?token=t0ken-in-url"
+    )
     replies, kept, _ = recorded_from(provider.endpoint, [request])
     assert secret.encode() in provider.requests[0]
     assert b"s3cr3t" in replies[0].body
@@ -276,7 +289,9 @@ def test_credentials_are_sent_and_not_recorded(provider):
 def test_configured_authorization_is_sent_and_not_recorded(provider):
     redactor = Redactor(secrets=["Bearer c0nf1gured"])
     request = asking("c0nf1gured?")._replace(headers=(("Authorization", "Bearer other"),))
-    _, kept, _ = recorded_from(provider.endpoint, [request], authorization="Bearer c0nf1gured", redactor=redactor)
+    _, kept, _ = recorded_from(
+        provider.endpoint, [request], authorization="Bearer c0nf1gured", redactor=redactor
+    )
     assert b"Authorization: Bearer c0nf1gured\r\n" in provider.requests[0]
     assert b"Bearer other" not in provider.requests[0]
     assert "c0nf1gured" not in repr(kept)
@@ -295,7 +310,9 @@ def test_interaction_that_cannot_be_settled_is_left_out():
     packed = recorded()._replace(reply=Reply(200, (("Content-Encoding", "br"),), b"\xff"))
     kept, failures = settled([recorded("a"), packed], Redactor())
     assert len(kept) == 1
-    assert failures == ["interaction 2 was taken out: the body is encoded as br and cannot be looked into for secrets"]
+    assert failures == [
+        "interaction 2 was taken out: the body is encoded as br and cannot be looked into for secrets"
+    ]
 
 
 def test_leaks_tell_what_is_still_in_a_file(tmp_path):
@@ -313,7 +330,9 @@ def test_broken_rules_are_recorded(provider):
 
 
 def test_recorded_violations_are_those_of_the_call():
-    broken = interaction(asking(), "http://p/", Reply(200, (), b"text"), "OK", elapsed_ms=None, redactor=Redactor())
+    broken = interaction(
+        asking(), "http://p/", Reply(200, (), b"text"), "OK", elapsed_ms=None, redactor=Redactor()
+    )
     assert broken.violations
     assert broken.elapsed_ms is None
 
@@ -375,7 +394,7 @@ def test_client_that_leaves_again_and_again_leaves_nothing_behind(provider):
             with Wire(proxy.server.port) as wire:
                 wire.post(encode_json({"query": str(n)}))
         proxy.wait(lambda: proxy.recorder.journal.total == 50)
-        assert not proxy.recorder._calls
+    assert proxy.recorder._calls == set()
     assert sorted(int(json.loads(one.request.body)["query"]) for one in proxy.kept) == list(range(50))
     assert provider.idle.wait(10)
 
@@ -398,7 +417,9 @@ def test_path_that_cannot_be_is_refused():
 
 def test_32_clients_lose_nothing_and_mix_nothing_up(httpserver, tmp_path):
     def echo(request):
-        return Response(encode_json({"memories": [{"summary": request.json["query"]}]}), content_type="application/json")
+        return Response(
+            encode_json({"memories": [{"summary": request.json["query"]}]}), content_type="application/json"
+        )
 
     httpserver.expect_request("/memory_retrieval").respond_with_handler(echo)
     file = tmp_path / "c.yaml"
@@ -419,7 +440,10 @@ def test_32_clients_lose_nothing_and_mix_nothing_up(httpserver, tmp_path):
     for client in range(32):
         for n in range(8):
             number = cassette.play(asking(f"{client}/{n}"))
-            assert json.loads(cassette.interactions[number - 1].reply.body)["memories"][0]["summary"] == f"{client}/{n}"
+            assert (
+                json.loads(cassette.interactions[number - 1].reply.body)["memories"][0]["summary"]
+                == f"{client}/{n}"
+            )
     assert cassette.unplayed == []
 
 
@@ -428,7 +452,9 @@ def test_recorder_serves_many_calls_at_once(provider):
     for _ in range(16):
         provider.play([lambda wire: all_here.wait(PATIENCE_S), GOOD])
     kept = []
-    recorder = Recorder(Upstream(provider.endpoint), kept.append, redactor=Redactor(), path="/memory_retrieval")
+    recorder = Recorder(
+        Upstream(provider.endpoint), kept.append, redactor=Redactor(), path="/memory_retrieval"
+    )
 
     async def run():
         replies = await asyncio.gather(*(recorder(asking(str(n))) for n in range(16)))
@@ -440,7 +466,11 @@ def test_recorder_serves_many_calls_at_once(provider):
 
 
 def test_request_is_recorded_as_it_was_forwarded(provider):
-    sent = Request("PUT", "/memory_retrieval", (("Host", "proxy"), ("X-A", "1"), ("Connection", "X-A")), b"text")
+    sent = Request(
+        "PUT", "/memory_retrieval", (("Host", "proxy"), ("X-A", "1"), ("Connection", "X-A")), b"text"
+    )
     _, kept, _ = recorded_from(provider.endpoint, [sent])
     host = f"127.0.0.1:{provider.port}"
-    assert kept[0].request == Request("PUT", "/memory_retrieval", (("Host", host), ("Content-Length", "4")), b"text")
+    assert kept[0].request == Request(
+        "PUT", "/memory_retrieval", (("Host", host), ("Content-Length", "4")), b"text"
+    )

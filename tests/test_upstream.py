@@ -77,7 +77,12 @@ def told(url, **options):
         ("http://provider/v1?key=1", "/memory_retrieval?trace=7", "provider", "/v1?key=1&trace=7"),
         ("http://provider/记忆", "/memory_retrieval", "provider", "/%E8%AE%B0%E5%BF%86"),
         ("https://[::1]:8443/v1", "//evil.example/memory_retrieval", "[::1]:8443", "/v1"),
-        ("http://provider/v1", "/memory_retrieval?http://evil.example/", "provider", "/v1?http://evil.example/"),
+        (
+            "http://provider/v1",
+            "/memory_retrieval?http://evil.example/",
+            "provider",
+            "/v1?http://evil.example/",
+        ),
         ("http://provider/v1", "/@evil.example/../memory_retrieval", "provider", "/v1"),
     ],
 )
@@ -96,11 +101,20 @@ def test_request_goes_to_the_one_url(url, target, host, line):
         ("provider/v1", "the upstream must be an absolute http or https URL, not 'provider/v1'"),
         ("ftp://provider/", "the upstream must be an absolute http or https URL, not 'ftp://provider/'"),
         ("http:///v1", "the upstream must be an absolute http or https URL, not 'http:///v1'"),
-        ("http://provider:0/", "the upstream must be an absolute http or https URL, not 'http://provider:0/'"),
-        ("http://provider:99999/", "the upstream must be an absolute http or https URL, not 'http://provider:99999/'"),
+        (
+            "http://provider:0/",
+            "the upstream must be an absolute http or https URL, not 'http://provider:0/'",
+        ),
+        (
+            "http://provider:99999/",
+            "the upstream must be an absolute http or https URL, not 'http://provider:99999/'",
+        ),
         ("http://[::1/", "the upstream must be an absolute http or https URL, not 'http://[::1/'"),
         (" http://provider/", "the upstream must be an absolute http or https URL, not ' http://provider/'"),
-        ("http://me:secret@provider/", "the upstream must not hold a user name or password; use the authorization"),
+        (
+            "http://me:secret@provider/",
+            "the upstream must not hold a user name or password; use the authorization",
+        ),
     ],
 )
 def test_url_that_is_none_is_refused(url, message):
@@ -167,7 +181,10 @@ def test_coding_that_nobody_offered_is_not_asked_for():
     assert Upstream("http://p").forwarded(asking()).header("Accept-Encoding") is None
 
 
-@pytest.mark.parametrize(("method", "body", "length"), [("POST", b"", "0"), ("PUT", b"", "0"), ("GET", b"", None), ("DELETE", b"x", "1")])
+@pytest.mark.parametrize(
+    ("method", "body", "length"),
+    [("POST", b"", "0"), ("PUT", b"", "0"), ("GET", b"", None), ("DELETE", b"x", "1")],
+)
 def test_length_is_sent_where_there_may_be_a_body(method, body, length):
     assert Upstream("http://p").forwarded(Request(method, "/m", (), body)).header("Content-Length") == length
 
@@ -256,7 +273,11 @@ def test_upstream_that_speaks_no_tls_is_a_bad_gateway(provider, ca_file):
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "no such file or directory"), ("", "no certificate or crl found"), ("-----BEGIN", "no certificate or crl found")],
+    [
+        (None, "no such file or directory"),
+        ("", "no certificate or crl found"),
+        ("-----BEGIN", "no certificate or crl found"),
+    ],
 )
 def test_certificates_that_cannot_be_read_are_refused(tmp_path, content, reason):
     path = tmp_path / "ca.pem"
@@ -288,7 +309,9 @@ def test_connection_that_the_upstream_closed_meanwhile_loses_nothing_and_repeats
         await upstream.close()
 
     asyncio.run(run())
-    assert [json.loads(sent.partition(b"\r\n\r\n")[2])["query"] for sent in provider.requests] == list(map(str, range(20)))
+    assert [json.loads(sent.partition(b"\r\n\r\n")[2])["query"] for sent in provider.requests] == list(
+        map(str, range(20))
+    )
 
 
 def test_call_that_the_upstream_took_and_did_not_answer_is_not_repeated(provider):

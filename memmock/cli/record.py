@@ -17,7 +17,6 @@ from memmock.http import check_path
 
 if TYPE_CHECKING:
     from memmock.recorder import Recorder
-    from memmock.server import Server
     from memmock.upstream import Upstream
 
 
@@ -88,6 +87,7 @@ def command(
     target = Upstream(
         _with_scheme(upstream, tls), authorization=authorization, timeout_ms=timeout_ms, ca_file=ca_file
     )
+    _refuse_itself(target, host, port)
     with Recording(cassette) as recording:
         before = len(recording.interactions)
         recorder = Recorder(
@@ -100,7 +100,6 @@ def command(
         )
         server = Server(recorder, host=host, port=port, at_stop=recorder.close)
         server.bind()
-        _refuse_itself(target, server)
         endpoint = server.url + path
         line = as_json if form == "json" else as_text
         welcome = _welcome(hidden.uri(target.url), endpoint, cassette, before)
@@ -130,9 +129,9 @@ def _with_scheme(upstream: str, tls: bool) -> str:
     return upstream
 
 
-def _refuse_itself(upstream: Upstream, server: Server) -> None:
-    local = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", server.host}
-    if upstream.port == server.port and upstream.host in local:
+def _refuse_itself(upstream: Upstream, host: str, port: int) -> None:
+    local = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", host}
+    if upstream.port == port and upstream.host in local:
         raise MemmockError(f"the upstream {upstream.url} is this proxy itself; choose another --port")
 
 

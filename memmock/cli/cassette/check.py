@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         if self.kind == "load":
-            return self.message
+            return printable(self.message)
         what = (
             self.message if self.kind.isupper() or self.kind[-1].isdigit() else f"{self.kind}: {self.message}"
         )

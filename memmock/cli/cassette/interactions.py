@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -23,7 +24,7 @@ def loaded(path: str) -> list[Interaction]:
     """Return the interactions of a cassette, none with a Content-Encoding that its body does not have.
 
     Raises:
-        CassetteError: it is no cassette, or one that has to be converted first.
+        MemmockError: it is no cassette, or one that has to be converted first.
     """
     from memmock.cassette_file import load
 
@@ -36,6 +37,8 @@ def loaded(path: str) -> list[Interaction]:
 def _explained(path: str, error: MemmockError) -> MemmockError:
     from memmock.cassette_import import is_cassetter
 
+    if not Path(path).exists():
+        return MemmockError(f"{path}: No such file or directory")
     if not path.lower().endswith((".har", ".toml")) and not is_cassetter(path):
         return error
     what = "a HAR file" if path.lower().endswith(".har") else "a cassette of cassetter"
@@ -162,6 +165,8 @@ def reason(error: MemmockError) -> str:
 
 
 def _places(plain: Interaction, shown: Interaction) -> list[str]:
+    if plain == shown:
+        return []
     places = []
     for what in ("request", "reply"):
         before, after = getattr(plain, what).headers, getattr(shown, what).headers
