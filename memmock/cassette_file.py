@@ -316,8 +316,7 @@ def _plain(path: object, one: Interaction, is_json: bool, place: Place = ()) -> 
     """Return an interaction as vcrpy's mapping, its keys in order; only one that can be read again."""
     content = _as_json if is_json else _as_yaml
     body = content(one.reply.body)
-    value = {
-        "memmock": _kept(one),
+    value: dict[str, Any] = {
         "request": {
             "body": content(one.request.body) if one.request.body else None,
             "headers": _grouped(one.request.headers),
@@ -330,8 +329,8 @@ def _plain(path: object, one: Interaction, is_json: bool, place: Place = ()) -> 
             "status": {"code": one.reply.status, "message": one.reason},
         },
     }
-    if not value["memmock"]:
-        del value["memmock"]
+    if kept := _kept(one):
+        value["memmock"] = kept
     try:
         _interaction(value, place)
     except Mistake as wrong:

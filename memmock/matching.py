@@ -25,7 +25,8 @@ _OF_HTTP: dict[str, Callable[[Request], Hashable]] = {
     "target": lambda request: request.target,
 }
 _DEFAULTS: dict[str, Hashable] = {
-    "memory_types": frozenset(), "max_results": DEFAULT_MAX_RESULTS, "time_hint": "", "reason": "", "live_id": "",
+    "memory_types": frozenset(), "max_results": DEFAULT_MAX_RESULTS,
+    "time_hint": "", "reason": "", "live_id": "",
 }  # fmt: skip
 """What an absent field means."""
 
@@ -155,7 +156,7 @@ class Keys:
         self._ways.setdefault(rest, {}).setdefault(query, number)
 
     def nearest(self, key: Hashable, most: int) -> list[int]:
-        """Return the first numbers, at most so many, of the keys that differ from `key` in the fewest parts."""
+        """Return the first numbers, at most `most`, of the keys that differ in the fewest parts."""
         query, rest = _split(key)
         alike: list[Iterable[int]] = []
         least = -1

@@ -8,19 +8,18 @@ and redaction are the tape's; the conversion of messages, threads, and the netwo
 from __future__ import annotations
 
 import contextlib
-import gzip
 import http.client
 import inspect
 import json
 import time
 import types
-import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from memmock.cassette import Interaction
+from memmock.codings import is_encoded, undone
 from memmock.errors import MemmockError
 from memmock.guard import Guard, replaced
 from memmock.http import JSON_TYPE, Headers, Reply, Request, header
@@ -260,7 +259,7 @@ def _reply(response: Mapping[str, Any]) -> Reply:
     headers = _headers(sorted(pairs, key=lambda pair: str(pair[0]).lower()))
     body = response["body"].get("string") or b""
     coding = header(headers, _CODING) or ""
-    dropped = (*_FRAMING, _CODING) if _unpacked(body, coding) == (body, "") else _FRAMING
+    dropped = _FRAMING if is_encoded(body, coding) else (*_FRAMING, _CODING)
     headers = tuple(pair for pair in headers if pair[0].lower() not in dropped)
     return Reply(response["status"]["code"], headers, body)
 
@@ -268,9 +267,9 @@ def _reply(response: Mapping[str, Any]) -> Reply:
 def _vcr_response(found: Interaction) -> dict[str, Any]:
     """Return a recorded reply as vcrpy's response, its coding undone: only httpx would undo it."""
     reply = found.reply
-    body, coding = _unpacked(reply.body, reply.header(_CODING) or "")
+    body, coding, _ = undone(reply.body, reply.header(_CODING) or "")
     pairs = [pair for pair in reply.headers if pair[0].lower() not in ("transfer-encoding", _CODING)]
-    if coding:
+    if is_encoded(body, coding):
         pairs.append(("Content-Encoding", coding))
     if body or (found.request.method != "HEAD" and reply.status not in (204, 304)):
         pairs = [pair for pair in pairs if pair[0].lower() not in _FRAMING]
@@ -291,45 +290,3 @@ class _Text(str):
 
     def encode(self, encoding: str = "latin-1", errors: str = "strict") -> bytes:
         return super().encode("latin-1", errors)
-
-
-def _unpacked(body: bytes, coding: str) -> tuple[bytes, str]:
-    """Return a body with its codings undone, and those that are left: what is neither gzip nor deflate.
-
-    A body that is not packed as its header says was unpacked by a client, and has no coding. Of a coding
-    that cannot be undone here, that is taken to be so when the body is text.
-    """
-    left = [part.strip().lower() for part in coding.split(",") if part.strip()]
-    while left:
-        unpack = _UNPACK.get(left[-1])
-        if unpack is None:
-            return body, "" if _is_text(body) else ", ".join(left)
-        try:
-            body = unpack(body)
-        except (OSError, EOFError, zlib.error):
-            return body, ""
-        left.pop()
-    return body, ""
-
-
-def _inflated(body: bytes) -> bytes:
-    try:
-        return zlib.decompress(body)
-    except zlib.error:
-        return zlib.decompress(body, -zlib.MAX_WBITS)  # without its wrapper, as some servers send it
-
-
-_UNPACK: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": gzip.decompress,
-    "x-gzip": gzip.decompress,
-    "deflate": _inflated,
-    "identity": bytes,
-}
-
-
-def _is_text(body: bytes) -> bool:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from memmock.cassette import Cassette, Miss
+from memmock.codings import is_encoded as is_encoded
 from memmock.http import AT_ONCE, Handler, Headers, Reply, Request, encode_json, header
 from memmock.journal import Journal
 from memmock.upstream import end_to_end
@@ -123,34 +123,3 @@ def played_headers(reply: Reply) -> Headers:
     if coding is None or is_encoded(reply.body, coding):
         return headers
     return tuple(pair for pair in headers if pair[0].lower() != "content-encoding")
-
-
-def is_encoded(body: bytes, coding: str) -> bool:
-    """Tell whether a body is packed as its Content-Encoding says, as far as can be seen."""
-    last = coding.rpartition(",")[2].strip().lower()
-    if last in ("gzip", "x-gzip"):
-        return body.startswith(b"\x1f\x8b")
-    if last == "deflate":
-        return _inflates(body, zlib.MAX_WBITS) or _inflates(body, -zlib.MAX_WBITS, whole=True)
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
-
-
-def _inflates(body: bytes, bits: int, *, whole: bool = False) -> bool:
-    """Tell whether a body can be inflated: its beginning, or the whole of it.
-
-    Without the header of zlib, that of a JSON object is the beginning of a stream too.
-    """
-    inflater = zlib.decompressobj(bits)
-    try:
-        text = inflater.decompress(body, _INFLATED if whole else 1)
-    except zlib.error:
-        return False
-    return inflater.eof or len(text) == _INFLATED if whole else bool(text)
-
-
-_INFLATED = 1024 * 1024
-"""Of so much text it is sure enough that it was packed."""

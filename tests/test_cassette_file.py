@@ -29,6 +29,16 @@ FIXTURES = Path(__file__).parent.parent / "fixtures" / "cassettes"
 SUFFIXES = (".yaml", ".json")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def locks_of_their_own(tmp_path_factory):
+    """Keep the locks of hundreds of files that are soon gone out of the directory of the user's."""
+    with pytest.MonkeyPatch.context() as patched:
+        directory = tmp_path_factory.mktemp("locks")
+        patched.setenv("TMPDIR", str(directory))
+        patched.setattr(tempfile, "tempdir", None)
+        yield
+
+
 def interaction(number: int = 0, body: bytes | None = None) -> Interaction:
     return Interaction(
         Request(
@@ -354,13 +364,7 @@ def test_finished_yaml_is_pinned(tmp_path):
         (tmp_path / "a.yaml").read_text("utf-8")
         == """\
 interactions:
-- memmock:
-    elapsed_ms: 12.5
-    recorded_at: '2026-12-01T12:00:00Z'
-    violations:
-    - RSP-1
-    - RSP-2
-  request:
+- request:
     body: '{"query": "称"}'
     headers:
       Content-Type:
@@ -378,13 +382,13 @@ interactions:
     status:
       code: 200
       message: OK
-- memmock:
+  memmock:
     elapsed_ms: 12.5
     recorded_at: '2026-12-01T12:00:00Z'
     violations:
     - RSP-1
     - RSP-2
-  request:
+- request:
     body: '{"query": "称"}'
     headers:
       Content-Type:
@@ -403,6 +407,12 @@ interactions:
     status:
       code: 200
       message: OK
+  memmock:
+    elapsed_ms: 12.5
+    recorded_at: '2026-12-01T12:00:00Z'
+    violations:
+    - RSP-1
+    - RSP-2
 version: 1
 """
     )

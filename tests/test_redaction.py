@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memmock import redaction
+from memmock import codings
 from memmock.errors import MemmockError
-from memmock.http import Delivery, Reply, Request
-from memmock.redaction import MASK, Redactor, mask_with
+from memmock.http import Reply, Request
+from memmock.redaction import MASK, Redactor, mask_of
+from memmock.redaction.redactor import _LONGEST_LEARNED, MOST_LEARNED
 
 KEY = 'kT/9+x"Zq7'
 BEARER = f"Bearer {KEY}"
@@ -351,19 +352,6 @@ def test_length_that_looks_like_a_secret_stays():
     assert recorded(Redactor(secrets=["1234"]), headers=headers)[0].headers == headers
 
 
-def test_interim_replies_and_raw_bytes_are_redacted():
-    wire = b"HTTP/1.1 200 OK\r\nX-Api-Key: 1\r\nX-A: 87654321\r\n\r\ncookie: 87654321"
-    delivery = Delivery(interim=((103, (("Set-Cookie", "a=87654321"),)),), wire=wire)
-    _, reply = Redactor().exchange(Request("GET", "/"), Reply(delivery=delivery))
-    assert reply.delivery.interim == ((103, (("Set-Cookie", MASK),)),)
-    assert reply.delivery.wire == b"HTTP/1.1 200 OK\r\nX-Api-Key: ***\r\nX-A: ***\r\n\r\ncookie: ***"
-
-
-def test_delivery_without_content_stays():
-    delivery = Delivery(delay_s=1.0)
-    assert Redactor().exchange(Request("GET", "/"), Reply(delivery=delivery))[1].delivery is delivery
-
-
 # ---- URLs
 
 
@@ -596,7 +584,7 @@ def test_members_of_gzip_are_all_decoded():
     ],
 )
 def test_body_that_cannot_be_looked_into_is_refused(coding, body, message, monkeypatch):
-    monkeypatch.setattr(redaction, "_MOST_DECODED", 1000)
+    monkeypatch.setattr(codings, "MOST_BYTES", 1000)
     headers = (("Content-Encoding", coding), ("X-Api-Key", "1"))
     with pytest.raises(MemmockError) as caught:
         recorded(Redactor(), reply=body, reply_headers=headers)
@@ -682,12 +670,12 @@ def test_latest_values_are_remembered():
         recorded(redactor, headers=(("X-Api-Key", f"value-{number:04}-"),))
     text = redactor.text("value-0599- value-0500- value-0001- configured c%6fnfigured dmFsdWUtMDU5OS0")
     assert text == "*** *** value-0001- *** *** ***"
-    assert len(redactor._learned) <= redaction._MOST_LEARNED
+    assert len(redactor._learned) <= MOST_LEARNED
 
 
 def test_one_large_value_is_hidden_but_not_remembered():
     redactor = Redactor()
-    value = "v" * redaction._LONGEST_LEARNED + "w"
+    value = "v" * _LONGEST_LEARNED + "w"
     _, reply = recorded(redactor, headers=(("X-Api-Key", value),), reply=value.encode())
     assert reply.body == b"***"
     assert redactor.text(value) == value
@@ -724,6 +712,6 @@ def test_many_sets_of_headers_are_redacted():
         assert request.headers == (("Cookie", MASK), ("X-A", str(number)))
 
 
-def test_mask_of_texts_that_may_be_cut_goes_with_a_redactor():
-    mask = mask_with(Redactor(secrets=["configured"]), "Bearer abcdefgh", None)
-    assert mask("configured, abcdefgh and abcde… or abcde") == "***, *** and ***… or abcde"
+def test_mask_hides_the_beginning_of_a_secret_where_a_text_was_cut():
+    mask = mask_of("Bearer abcdefgh", None)
+    assert mask("abcdefgh and abcde… or abcde") == "*** and ***… or abcde"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from memmock.journal import Call
+from memmock.redaction import MASK, SECRET_NAME
 from memmock.redaction import mask_of as mask_of
 from memmock.strictjson import shortened
 
@@ -21,7 +21,7 @@ def shown(call: Call, retry_of: int | None, mask: Callable[[str], str]) -> dict[
         "time": datetime.fromtimestamp(call.received_at).astimezone().isoformat(timespec="milliseconds"),
         "method": request.method,
         "target": request.target,
-        "headers": [(name, "***" if _SECRET.search(name) else value) for name, value in request.headers],
+        "headers": [(name, MASK if SECRET_NAME.search(name) else value) for name, value in request.headers],
         "retrieval": call.retrieval,
         "status": call.reply.status,
         "played": call.played,
@@ -38,7 +38,6 @@ def shown(call: Call, retry_of: int | None, mask: Callable[[str], str]) -> dict[
     return dict(plain(facts, mask))
 
 
-_SECRET = re.compile("authorization|cookie|api-?key|token|secret|password", re.IGNORECASE)
 _DEEPEST = 64
 
 
