@@ -19,7 +19,7 @@ class Undone(NamedTuple):
     """A body with its codings undone as far as they can be.
 
     Attributes:
-        body: what the codings that are left were put on, as it is.
+        body: the body, with the codings that are left still on it.
         left: the codings that could not be undone, as a header names them; empty when all could.
         flaw: what is wrong with the last of them, as "but broken"; empty when it is neither gzip nor deflate.
     """

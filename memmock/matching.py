@@ -169,6 +169,8 @@ class Keys:
                 alike.clear()
             least = count
             alike.append(numbers.values() if same is None else (same,))
+            if least <= 1 and len(alike) >= most:  # none is nearer, and there are enough
+                break
         return sorted(chain.from_iterable(islice(each, most) for each in alike))[:most]
 
 

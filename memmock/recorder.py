@@ -166,23 +166,33 @@ def redacted(recorded: Interaction, redactor: Redactor) -> Interaction:
     return hidden
 
 
-def settled(recorded: Iterable[Interaction], redactor: Redactor) -> tuple[list[Interaction], list[str]]:
+def settled(
+    recorded: Iterable[Interaction], redactor: Redactor, *, before: int = 0
+) -> tuple[list[Interaction], list[str]]:
     """Return interactions redacted once more, and why some had to be left out.
 
-    A value that is to be hidden may have become known only after an interaction that holds it.
+    A value that is to be hidden may have become known only after an interaction that holds it. The first
+    `before` were there already: such a one is never left out, but stays as it is.
     """
     kept, failures = [], []
     for number, each in enumerate(recorded, 1):
         try:
             kept.append(redacted(each, redactor))
         except MemmockError as error:
-            failures.append(f"interaction {number} was taken out: {error}")
+            if number <= before:
+                kept.append(each)
+            what = "stays as it was" if number <= before else "was taken out"
+            failures.append(f"interaction {number} {what}: {error}")
     return kept, failures
 
 
 def leaks(path: str | PathLike[str], redactor: Redactor) -> list[str]:
-    """Return what was to be hidden and is still in a file."""
-    return [f"{path} still holds {found}" for found in redactor.leaks(Path(path).read_bytes())]
+    """Return what was to be hidden and is still in a file; that it cannot be read counts as such."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        return [f"{path} cannot be read again: {error.strerror}"]
+    return [f"{path} still holds {found}" for found in redactor.leaks(content)]
 
 
 def _content(recorded: Interaction) -> bytes:

@@ -49,7 +49,10 @@ class Upstream:
         _check(url, authorization)
         self.url = url
         self.authorization = authorization
-        self._address = Address.of(url)
+        try:
+            self._address = Address.of(url)
+        except MemmockError:
+            raise MemmockError(f"the upstream has no usable host name: {url!r}") from None
         self._client = Client(
             self._address,
             timeout_ms=timeout_ms,

@@ -7,6 +7,7 @@ pytest-httpserver.
 from __future__ import annotations
 
 import asyncio
+import gzip
 import http.client
 import json
 import subprocess
@@ -64,6 +65,10 @@ def recorded(
 
 def summaries(reply: Reply) -> list[str]:
     return [memory["summary"] for memory in json.loads(reply.body)["memories"]]
+
+
+def gzipped(body: bytes) -> bytes:
+    return gzip.compress(body, mtime=0)  # the same at any time, as the names of tests must be
 
 
 # ---- a recorder without a server

@@ -6,6 +6,7 @@ import json
 import random
 import re
 import resource
+import shutil
 import signal
 import socket
 import ssl
@@ -23,6 +24,7 @@ from click.testing import CliRunner
 
 from memmock.cassette_file import load, save
 from memmock.cli import main
+from memmock.http import Reply
 from tests.cassette_clients import (
     PATIENCE_S,
     asked,
@@ -99,6 +101,13 @@ def test_upstream_and_cassette_are_required(tmp_path):
 def test_mistake_in_an_option_is_told_and_nothing_is_written(tmp_path, options, message):
     assert message in run("record", "--cassette", tmp_path / "c.yaml", *options, code=2)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_upstream_and_authorization_come_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMMOCK_UPSTREAM", NOWHERE)
+    monkeypatch.setenv("MEMMOCK_UPSTREAM_AUTHORIZATION", "\x7f")
+    output = run("record", "--cassette", tmp_path / "c.yaml", code=2)
+    assert "the upstream's authorization must not be empty, nor hold control characters" in output
 
 
 def test_cassette_of_another_kind_is_refused(tmp_path):
@@ -377,6 +386,19 @@ def test_disk_that_is_full_is_told_and_what_is_there_stays(tmp_path, node, suffi
     assert err == ""
 
 
+def test_file_that_cannot_be_finished_is_told(tmp_path, node):
+    file = tmp_path / "made" / "c.yaml"
+    with memmock("record", "--upstream", node, "--cassette", file) as (process, endpoint):
+        asked(endpoint, {"query": "a"})
+        shutil.rmtree(file.parent)
+        file.parent.write_text("in its place")
+        code, lines, err = ended(process)
+    assert (code, err) == (1, "")
+    saved, read = lines[-1]["failures"]
+    assert saved.startswith(f"{file}: not saved: ")
+    assert read == f"{file} cannot be read again: Not a directory"
+
+
 def test_failures_are_told_to_people_once(tmp_path, provider):
     provider.play(*[[sized(b"{}", "Content-Encoding: br")]] * 3)
     code, _, _, err = text_of(
@@ -449,3 +471,19 @@ def test_signal_during_calls_finishes_the_file(tmp_path, node, number):
     assert file.read_text().startswith(
         "interactions:\n"
     )  # in the layout of vcrpy, no longer that of a recording
+
+
+def test_interaction_that_cannot_be_looked_into_stays_in_a_cassette_that_had_it(tmp_path, node):
+    file = tmp_path / "c.yaml"
+    packed = recorded("before")._replace(
+        reply=Reply(200, (("Content-Encoding", "br"),), b"\x0b\x02\x80{}\x03")
+    )
+    save(file, [packed])
+    with memmock("record", "--upstream", node, "--cassette", file) as (process, endpoint):
+        asked(endpoint, {"query": "after"})
+        code, lines, _ = ended(process)
+    assert (code, queries(file)) == (1, ["before", "after"])
+    assert load(file)[0].reply == packed.reply
+    assert lines[-1]["failures"] == [
+        "interaction 1 stays as it was: the body is encoded as br and cannot be looked into for secrets"
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import threading
 import zlib
@@ -26,6 +25,7 @@ from tests.cassette_clients import (
     asked,
     asking,
     connected,
+    gzipped,
     in_threads,
     post,
     recorded,
@@ -211,7 +211,7 @@ def test_repeated_and_latin_1_headers_pass_in_their_order(provider):
 
 
 @pytest.mark.parametrize(
-    ("coding", "packed"), [("gzip", gzip.compress(GOOD_BODY)), ("deflate", zlib.compress(GOOD_BODY))]
+    ("coding", "packed"), [("gzip", gzipped(GOOD_BODY)), ("deflate", zlib.compress(GOOD_BODY))]
 )
 def test_packed_body_goes_to_the_client_as_it_is_and_to_the_cassette_unpacked(provider, coding, packed):
     provider.play([sized(packed, f"Content-Encoding: {coding}", "Content-Type: application/json")])
@@ -225,7 +225,7 @@ def test_packed_body_goes_to_the_client_as_it_is_and_to_the_cassette_unpacked(pr
     [
         ("br", b"\x0b\x02\x80{}\x03", "the body is encoded as br and cannot be looked into for secrets"),
         ("gzip", b"{}", "the body is encoded as gzip, but broken, and cannot be looked into for secrets"),
-        ("gzip", gzip.compress(GOOD_BODY)[:-9],
+        ("gzip", gzipped(GOOD_BODY)[:-9],
          "the body is encoded as gzip, but cut short, and cannot be looked into for secrets"),
     ],
 )  # fmt: skip
@@ -322,11 +322,22 @@ def test_interaction_that_cannot_be_settled_is_left_out():
     ]
 
 
+def test_interaction_that_was_there_before_is_never_left_out():
+    packed = recorded()._replace(reply=Reply(200, (("Content-Encoding", "br"),), b"\xff"))
+    kept, failures = settled([packed, packed], Redactor(), before=1)
+    reason = "the body is encoded as br and cannot be looked into for secrets"
+    assert kept == [packed]
+    assert failures == [f"interaction 1 stays as it was: {reason}", f"interaction 2 was taken out: {reason}"]
+
+
 def test_leaks_tell_what_is_still_in_a_file(tmp_path):
     file = tmp_path / "c.yaml"
     file.write_text("Bearer s3cr3t-value")
     assert leaks(file, Redactor(secrets=["s3cr3t-value"])) == [f"{file} still holds the configured secret 1"]
     assert leaks(file, Redactor()) == []
+    assert leaks(tmp_path / "x", Redactor()) == [
+        f"{tmp_path}/x cannot be read again: No such file or directory"
+    ]
 
 
 def test_broken_rules_are_recorded(provider):
@@ -393,6 +404,16 @@ def test_call_under_way_ends_when_the_proxy_stops(provider):
     assert proxy.kept == []
     assert [call.reply.status for call in proxy.recorder.journal.calls] == [503]
     assert provider.idle.wait(10)
+
+
+def test_connection_that_the_upstream_closed_meanwhile_is_not_used(provider):
+    with proxied(provider.endpoint) as proxy:
+        for n in range(20):
+            provider.play([GOOD, close])  # without a word about it
+            assert asked(proxy.endpoint, {"query": str(n)})[0][0] == 200
+            assert provider.idle.wait(10)
+    assert [json.loads(one.request.body)["query"] for one in proxy.kept] == [str(n) for n in range(20)]
+    assert len(provider.requests) == 20
 
 
 def test_client_that_leaves_again_and_again_leaves_nothing_behind(provider):

@@ -21,7 +21,7 @@ from memmock.redaction.redactor import _LONGEST_LEARNED, MOST_LEARNED
 
 KEY = 'kT/9+x"Zq7'
 BEARER = f"Bearer {KEY}"
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def recorded(redactor, *, headers=(), target="/v1", body=b"", reply=b"", reply_headers=()):

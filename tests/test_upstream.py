@@ -100,6 +100,7 @@ def test_request_goes_to_the_one_url(url, target, host, line):
     [
         ("provider/v1", "the upstream must be an absolute http or https URL, not 'provider/v1'"),
         ("ftp://provider/", "the upstream must be an absolute http or https URL, not 'ftp://provider/'"),
+        ("http://a b/v1", "the upstream has no usable host name: 'http://a b/v1'"),
         ("http:///v1", "the upstream must be an absolute http or https URL, not 'http:///v1'"),
         (
             "http://provider:0/",

@@ -111,7 +111,7 @@ def command(
             all_of_them=True,
         ):
             server.run(ready=lambda: click.echo(ready))
-        kept, failures = settled(recording.interactions, hidden)
+        kept, failures = settled(recording.interactions, hidden, before=before)
         try:
             recording.finish(kept)
         except CassetteError as error:

@@ -11,7 +11,7 @@ from urllib.parse import unquote_plus
 
 from memmock.codings import undone
 from memmock.errors import MemmockError
-from memmock.redaction.forms import DEEPEST, Span, unescaped
+from memmock.redaction.forms import DEEPEST, Span, View, unescaped
 from memmock.redaction.hidden import MASK_BYTES, Hidden, Values, begins_as_json, replaced
 from memmock.redaction.places import MOST_LEARNED, is_secret, long
 
@@ -143,12 +143,12 @@ class Fields:
         shown, values = self._without(text, is_form(media))
         return Body(data, codec, text, shown), values
 
-    def _without(self, data: bytes, is_form: bool) -> tuple[bytes, Values]:
+    def _without(self, data: bytes, as_form: bool) -> tuple[bytes, Values]:
         """Return a text with the fields hidden that are to be hidden by their name, and their values."""
-        if not is_form and not self.may_be_in(data):
+        if not as_form and not self.may_be_in(data):
             return data, {}
-        if is_form or (not begins_as_json(data) and _FORM.fullmatch(data)):
-            return self._without_form_fields(data, is_form)
+        if as_form or (not begins_as_json(data) and _FORM.fullmatch(data)):
+            return self._without_form_fields(data, as_form)
         values: Values = {}
         changes: list[tuple[int, int, bytes]] = []
         for start, end, instead, text, name in _fields(data, self.names):
@@ -157,12 +157,12 @@ class Fields:
                 values |= long([text], f"the value of the field {name}")
         return replaced(data, sorted(changes)), values
 
-    def _without_form_fields(self, data: bytes, is_form: bool) -> tuple[bytes, Values]:
+    def _without_form_fields(self, data: bytes, as_form: bool) -> tuple[bytes, Values]:
         values: Values = {}
 
         def hidden(found: re.Match[bytes]) -> bytes:
             name = unquote_plus(found[1].decode("latin-1"))
-            if not (name.lower() in self.names or (is_form and is_secret(name))):
+            if not (name.lower() in self.names or (as_form and is_secret(name))):
                 return found[0]
             text = found[2].decode("latin-1")
             values.update(long([text, unquote_plus(text)], f"the value of the field {name}"))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from memmock.redaction.forms import SIGNS, Span, is_wrapped, secret_of, views
+from memmock.redaction.forms import SIGNS, Secret, Span, is_wrapped, secret_of, views
 
 MASK = "***"
 MASK_BYTES = MASK.encode()
@@ -34,7 +34,7 @@ class Hidden:
         self.values = values
         self.patterns = patterns
         new = [secret_of(value) for value in values if less is None or value not in less.values]
-        self.secrets = [*(less.secrets if less else ()), *new]
+        self.secrets: list[Secret] = [*(less.secrets if less else ()), *new]
         forms = list(chain.from_iterable(secret.forms for secret in new))
         signs = [form for form in forms if len(form) < _LONG_FORM]
         signs += chain(SIGNS if values else (), _ANY if patterns else (), *(some.signs for some in new))
@@ -78,11 +78,7 @@ class Hidden:
         """Return a text of a head with everything hidden; the same object when there is nothing."""
         data, codec = head_bytes(text)
         masked = self.hide(data)
-        return (
-            text
-            if masked is data
-            else masked.decode(codec, "surrogatepass" if codec == "utf-8" else "strict")
-        )
+        return text if masked is data else masked.decode(codec, "surrogatepass")
 
     def _spans(self, data: bytes) -> Iterator[Span]:
         for secret in self.secrets:

@@ -1,4 +1,4 @@
-"""Where secrets stand: in headers and parameters of certain names, and in URLs; and which values those are."""
+"""Secrets by their place: what stands in headers and parameters of certain names, and in URLs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _URI_PARAMETER = re.compile(r"(?:^|(?<=[?&;#]))([^=&;#?]*)=([^&#]+)")
 _TEXT_PARAMETER = re.compile(r"(?<=[?&])([^=&?\s]*)=([^&#\s\"'<>]+)")
 
 
-def in_uri(uri: str, names: Container[str] = ()) -> tuple[str, Values]:
+def in_uri(uri: str, names: Container[str]) -> tuple[str, Values]:
     """Return a URL with its user and secret parameters hidden, and their values.
 
     Args:
@@ -102,7 +102,7 @@ def in_uri(uri: str, names: Container[str] = ()) -> tuple[str, Values]:
     return _in_parts(uri, _URI_USER, _URI_PARAMETER, names)
 
 
-def in_text(text: str, names: Container[str] = ()) -> tuple[str, Values]:
+def in_text(text: str, names: Container[str]) -> tuple[str, Values]:
     """Return a text with users and secret parameters hidden in its URLs, and their values."""
     return _in_parts(text, _TEXT_USER, _TEXT_PARAMETER, names)
 

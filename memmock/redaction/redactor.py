@@ -150,9 +150,9 @@ class Redactor:
             for secret, called in zip(known.secrets, known.values.values(), strict=True):
                 if called not in found and next(secret.spans(view.data), None):
                     found[called] = None
-            text = readable(view.data)[0]
+            read = readable(view.data)[0]
             for number, pattern in enumerate(known.patterns, 1):
-                if any(_TELLING.search(match[0]) for match in pattern.finditer(text)):
+                if any(_TELLING.search(match[0]) for match in pattern.finditer(read)):
                     found[f"a match of the pattern {number}"] = None
         return list(found)
 
