@@ -603,7 +603,7 @@ def recording(run: Run) -> Iterator[Row]:
             yield Row(f"{where}: added to a call", added, "ms", Aim("<=", 1))
             yield Row(f"{where}: added to a call, p99", [sorted(added)[len(added) * 99 // 100]], "ms")
             yield Row(f"{where}: processor time a call", [cost_s / (calls + WARM_UP) * 1000], "ms")
-            yield Row(f"{where}: from Ctrl-C to the end", [took], "s")
+            yield Row(f"{where}: from SIGTERM to the end", [took], "s")
 
 
 def _record(provider: int, file: Path, port: int, _: Path) -> list[str]:
