@@ -72,10 +72,14 @@ class Call:
         return value if isinstance(value, dict) else {}
 
     @cached_property
+    def _answer(self) -> dict[str, Any]:
+        value, _ = strictjson.read(self.reply.body)
+        return value if isinstance(value, dict) else {}
+
+    @property
     def memories(self) -> list[dict[str, Any]]:
         """The memories that were answered, as JSON objects; empty when the reply holds none."""
-        value, _ = strictjson.read(self.reply.body)
-        memories = value.get("memories") if isinstance(value, dict) else None
+        memories = self._answer.get("memories")
         return memories if isinstance(memories, list) else []
 
     @property
@@ -89,8 +93,7 @@ class Call:
         return self._error("message")
 
     def _error(self, field: str) -> str:
-        value, _ = strictjson.read(self.reply.body)
-        error = value.get("error") if isinstance(value, dict) else None
+        error = self._answer.get("error")
         return str(error.get(field, "")) if isinstance(error, dict) else ""
 
     @cached_property
@@ -260,7 +263,7 @@ _OVERHEAD = 1024
 _HEADER = 160
 """About what the objects of a call, and of one of its headers, weigh beside their text, in bytes."""
 _KNOWN: dict[int, tuple[Headers, int]] = {}
-_MOST_KNOWN = 64
+_MOST_KNOWN = 8192
 """The same few sets of headers come again and again, as the same objects: their weights are remembered."""
 
 
@@ -276,5 +279,5 @@ def _weight(headers: Headers) -> int:
     return weight
 
 
-_USUAL, _MOST_WEIGHT = 32, 16 * 1024
+_USUAL, _MOST_WEIGHT = 32, 4 * 1024
 """Sets of more or larger headers than this are not kept for it."""

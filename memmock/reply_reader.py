@@ -30,7 +30,7 @@ class ReplyReader:
 
     Args:
         max_response_bytes: how large the body may be, as received.
-        whole: do not decide before the whole body is there, whatever the status.
+        whole: do not decide before the whole body is there, whatever the status, nor what it means.
     """
 
     def __init__(self, max_response_bytes: int, *, whole: bool = False) -> None:
@@ -110,6 +110,8 @@ class ReplyReader:
 
     def _meaning(self) -> ToolResult:
         assert self.reply is not None
+        if self._reads_errors:  # somebody wants the reply, not what it means
+            return ToolResult(True)
         return tool_result(self.reply, self._limit)
 
     # ---- called by the parser: these take notes, `_decision` decides

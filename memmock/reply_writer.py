@@ -188,7 +188,7 @@ def _made_head(status: int, headers: Headers, keep_alive: bool, old: bool) -> tu
     return text.encode("latin-1"), keep_alive and asked != "close"
 
 
-_head = lru_cache(256)(_made_head)  # most plain replies of a server have one of a few heads
+_head = lru_cache(8192)(_made_head)  # most plain replies have one of a few heads, or one that was recorded
 
 
 _STATUSES = frozenset(HTTPStatus)

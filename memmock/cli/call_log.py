@@ -89,7 +89,7 @@ class CallLog:
     def _print_new(self) -> None:
         over = [call for call in self._under_way if call.over]
         self._under_way = [call for call in self._under_way if not call.over]
-        lines = [self._end(call, self._again.get(call.number)) for call in over]
+        lines = [text for call in over if (text := self._end(call, self._again.get(call.number)))]
         calls = self._journal.since(self._printed)
         if calls:
             lines += self._new(calls)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -88,7 +89,11 @@ def command(
         _with_scheme(upstream, tls), authorization=authorization, timeout_ms=timeout_ms, ca_file=ca_file
     )
     _refuse_itself(target, host, port)
-    with Recording(cassette) as recording:
+    server = Server(lambda request: recorder(request), host=host, port=port, at_stop=lambda: recorder.close())
+    server.bind()  # before the file is touched
+    with ExitStack() as stack:
+        stack.callback(server.stop)
+        recording = stack.enter_context(Recording(cassette))
         before = len(recording.interactions)
         recorder = Recorder(
             target,
@@ -98,8 +103,6 @@ def command(
             record_errors=record_errors,
             before=before,
         )
-        server = Server(recorder, host=host, port=port, at_stop=recorder.close)
-        server.bind()
         endpoint = server.url + path
         line = as_json if form == "json" else as_text
         welcome = _welcome(hidden.uri(target.url), endpoint, cassette, before)

@@ -26,7 +26,7 @@ from memmock.redaction.places import (
 )
 
 _MOST_LEARNED_CHARS, _LONGEST_LEARNED = 1024 * 1024, 64 * 1024
-_HEADS, _USUAL, _USUAL_BYTES = 64, 32, 16 * 1024
+_HEADS, _USUAL, _USUAL_BYTES = 256, 32, 16 * 1024
 """So many headers are remembered, if they are of the usual size."""
 
 
@@ -39,12 +39,9 @@ class _Message(NamedTuple):
 
 
 class _Head:
-    """What is known of headers, which come again and again as the same object.
+    """What is known of headers, which come again and again; `shown` is what was made of them last."""
 
-    `shown` and `hidden` are what was made of them last, each with what was hidden.
-    """
-
-    __slots__ = ("headers", "hidden", "is_plain", "named", "shown", "text", "values")
+    __slots__ = ("headers", "is_plain", "named", "shown", "text", "values")
 
     def __init__(self, headers: Headers, named: Headers, values: Values) -> None:
         self.headers = headers
@@ -54,7 +51,6 @@ class _Head:
         media = header(headers, "content-type") or ""
         self.is_plain = is_utf8(media) and not is_form(media) and header(headers, "content-encoding") is None
         self.shown: tuple[Hidden, Headers] | None = None
-        self.hidden: tuple[Hidden, Hidden] | None = None
 
 
 class Redactor:
@@ -92,7 +88,8 @@ class Redactor:
         self._learned: Values = {}
         self._lock = threading.Lock()
         self._known = Hidden(self._configured, tuple(map(_compiled, patterns)))
-        self._heads: dict[int, _Head] = {}
+        self._heads: dict[Headers, _Head] = {}
+        self._owns: tuple[Hidden, dict[tuple[str, ...], Hidden]] = self._known, {}
 
     def request(self, request: Request) -> Request:
         """Return one request with its secrets hidden, as `exchange` hides them; nothing is remembered.
@@ -145,6 +142,8 @@ class Redactor:
         """Return what was to be hidden and is in `data`, the bytes of a file; told without its value."""
         found: dict[str, None] = {}
         known = self._known
+        if b"\0" not in data and known.spares(data):
+            return []
         texts = [data, *(text for codec in WIDE if b"\0" in data and (text := transcoded(data, codec)))]
         for view in chain.from_iterable(map(views, texts)):
             for secret, called in zip(known.secrets, known.values.values(), strict=True):
@@ -218,8 +217,7 @@ class Redactor:
     # ---- headers
 
     def _head(self, headers: Headers) -> _Head:
-        head = self._heads.get(id(headers))
-        if head and head.headers is headers:
+        if head := self._heads.get(headers):
             return head
         values: Values = {}
         named = []
@@ -238,7 +236,7 @@ class Redactor:
         if len(headers) <= _USUAL and len(head.text) <= _USUAL_BYTES:
             if len(self._heads) >= _HEADS:
                 self._heads.clear()
-            self._heads[id(headers)] = head
+            self._heads[headers] = head
         return head
 
     def _is_hidden(self, name: str) -> bool:
@@ -246,11 +244,18 @@ class Redactor:
 
     def _with_own(self, head: _Head) -> Hidden:
         """Return what is known, and what the headers themselves tell."""
-        known = self._known
-        last = head.hidden
-        if last is None or last[0] is not known:
-            last = head.hidden = known, known.and_(head.values)
-        return last[1]
+        if not head.values:
+            return self._known
+        known, owns = self._owns
+        if known is not self._known:
+            known, owns = self._owns = self._known, {}
+        own = tuple(head.values)
+        hidden = owns.get(own)
+        if hidden is None:
+            if len(owns) >= _HEADS:
+                owns.clear()
+            hidden = owns[own] = known.and_(head.values)
+        return hidden
 
     def _shown(self, head: _Head, hidden: Hidden) -> Headers:
         """Return headers with their secrets hidden; the same object when there are none."""
