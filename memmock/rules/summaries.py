@@ -27,6 +27,8 @@ def says_nothing_found(text: str) -> bool:
 def chat_log_sign(text: str) -> str | None:
     """Return what makes a text look like a raw chat log: speakers or times in front of what was said."""
     text = text[:_LOOKED_AT]
+    if not _MAY_BE_A_LOG.search(text):
+        return None
     if _SPEAKER_FIRST.search(text) or len(_SPEAKER_ANYWHERE.findall(text)) > 1:
         return "a speaker in front of what was said"
     if len(_LABELLED_LINE.findall(text)) > 1:
@@ -39,6 +41,8 @@ def chat_log_sign(text: str) -> str | None:
 def markup_sign(text: str) -> str | None:
     """Return what markup a text holds: HTML, JSON or Markdown."""
     text = text[:_LOOKED_AT]
+    if not _MAY_BE_MARKUP.search(text):
+        return None
     return next((name for name, pattern in _MARKUP.items() if pattern.search(text)), None)
 
 
@@ -62,7 +66,9 @@ def _is_mojibake(text: str) -> bool:
     That real text does so by chance is next to impossible in Latin-1 and Windows-1252; for GBK, where single
     words do, the result must hold Chinese.
     """
-    for encoding in ("latin-1", "cp1252", "gbk"):
+    if text.isascii():
+        return False
+    for encoding in ("gbk",) if _WIDE.search(text) else ("latin-1", "cp1252", "gbk"):
         try:
             meant = text.encode(encoding).decode()
         except UnicodeError:
@@ -72,6 +78,10 @@ def _is_mojibake(text: str) -> bool:
     return False
 
 
+# most texts are told by these not to need the searches above
+_MAY_BE_A_LOG = re.compile("[:：<\\[]")
+_MAY_BE_MARKUP = re.compile(r"[<&{\[`~|#*\]]|[-+]\s")
+_WIDE = re.compile("[\u2200-\U0010ffff]")
 _PUNCTUATION = " \t\r\n.!?…~。！？～,，:：;；\"'“”‘’「」()（）[]【】<>《》-–—*_`"
 _LONGEST_EXCUSE = 120
 
