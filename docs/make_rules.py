@@ -28,6 +28,7 @@ GROUPS = {
     "RES3": "Replies: whether they are what was asked for",
     "RES4": "Replies: the text of a summary",
     "RES5": "Replies: errors",
+    "RES6": "Replies: what only several calls show",
 }
 
 

@@ -64,9 +64,14 @@ class ReplyReader:
         return self._whole and self._body_bytes <= self._limit
 
     @property
+    def surplus(self) -> bool:
+        """Whether something came after the reply, or broke its framing once it was decided."""
+        return self._surplus or self._broken
+
+    @property
     def reusable(self) -> bool:
         """Whether the reply is complete, nothing follows it, and the connection stays open."""
-        return self.complete and self._keep_alive and not self._surplus and not self._broken
+        return self.complete and self._keep_alive and not self.surplus
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take what was received."""

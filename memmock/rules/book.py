@@ -6,7 +6,7 @@ code; `memmock rules CODE` prints an entry. It is long because it is data.
 A code never changes its meaning and is never used again. The first digit says what the rule is about:
 REQ0 the request's head, REQ1 its body as JSON, REQ2 its fields, REQ3 what it never holds; RES0 the exchange
 and the reply's head, RES1 its body as JSON, RES2 its memories, RES3 whether they are what was asked for,
-RES4 the text of a summary, RES5 error replies.
+RES4 the text of a summary, RES5 error replies, RES6 what only several calls show.
 """
 
 from __future__ import annotations
@@ -430,6 +430,16 @@ _TABLE = (
         wrong="headers after 1 s, the last byte of the body after 4 s",
         right="everything within 3 s",
     ),
+    Rule(
+        code="RES007",
+        severity=Severity.ERROR,
+        title="A reply is whole HTTP, and nothing follows it on the connection.",
+        reason="A consumer cannot tell a body that breaks off from one that is complete, and what follows a "
+        "reply is taken for the answer to the next request.",
+        source="[ours]",
+        wrong="Content-Length: 120, and the connection is closed after 104 bytes",
+        right="Content-Length: 104, and 104 bytes",
+    ),
     # ---- RES1: the body of a reply as JSON
     Rule(
         code="RES101",
@@ -668,6 +678,67 @@ _TABLE = (
         source="[ours]",
         wrong='{"error": {"code": "internal_error", "message": "Traceback (most recent call last): …"}}',
         right='{"error": {"code": "internal_error", "message": "the lookup failed"}}',
+    ),
+    # ---- RES6: what only several calls show
+    Rule(
+        code="RES601",
+        severity=Severity.ERROR,
+        title="Memories are given only for the authorization that was agreed on.",
+        reason="The authorization is all that tells whose memories these are: whoever has none, or an "
+        "altered one, must not read them.",
+        source="[ours]",
+        wrong="Authorization: bearer GOOD-TOKEN  →  200 and memories",
+        right='Authorization: bearer GOOD-TOKEN  →  401 {"error": {"code": "unauthorized"}}',
+    ),
+    Rule(
+        code="RES602",
+        severity=Severity.WARNING,
+        title="The same retrieval is answered the same again.",
+        reason="The live service asks again whenever the model does. A memory that comes and goes makes the "
+        "character forget what it has just said. A provider that learns between two calls may have reasons.",
+        source="[ours]",
+        wrong='{"query": "tea"}  →  2 memories, and again  →  none',
+        right='{"query": "tea"}  →  2 memories, and again  →  the same 2',
+    ),
+    Rule(
+        code="RES603",
+        severity=Severity.WARNING,
+        title="With a larger max_results the same memories come first.",
+        reason="max_results says how many of the best are wanted, not which. A re-ranker may have reasons to "
+        "order a longer list otherwise.",
+        source="[ours]",
+        wrong='{"query": "tea", "max_results": 1}  →  A;  2  →  B, C',
+        right='{"query": "tea", "max_results": 1}  →  A;  2  →  A, B',
+    ),
+    Rule(
+        code="RES604",
+        severity=Severity.WARNING,
+        title="With fewer memory_types the rest stays, in its order.",
+        reason="Types filter; a memory of a wanted kind that was there with more kinds should be there with "
+        "fewer, in the same order. A re-ranker may have reasons.",
+        source="[ours]",
+        wrong="types preference, history  →  A (preference), B (history);  preference  →  nothing",
+        right="types preference, history  →  A (preference), B (history);  preference  →  A",
+    ),
+    Rule(
+        code="RES605",
+        severity=Severity.ERROR,
+        title="What does not matter does not break the answer.",
+        reason="The order of memory_types, how JSON is spaced and escaped, chunks, the case of header names: "
+        "clients differ in them and mean the same.",
+        source="[ours]",
+        wrong='{"query" : "tea" , "max_results" : 2}  →  5 memories',
+        right='{"query" : "tea" , "max_results" : 2}  →  the 2 of {"query":"tea","max_results":2}',
+    ),
+    Rule(
+        code="RES606",
+        severity=Severity.ERROR,
+        title="Calls at the same time do not disturb each other.",
+        reason="A provider serves many live sessions at once. An answer that holds what another call asked "
+        "for tells one user what belongs to another.",
+        source="[ours]",
+        wrong="two calls at once: one gets 500, or the memories of the other",
+        right="each call gets what it gets alone",
     ),
 )
 
