@@ -14,7 +14,19 @@ import click
 from memmock import __version__
 from memmock.errors import MemmockError
 
-COMMANDS = ("serve", "ask", "demo", "record", "replay", "cassette", "scenarios", "rules", "schema")
+COMMANDS = (
+    "serve",
+    "ask",
+    "demo",
+    "check",
+    "fuzz",
+    "record",
+    "replay",
+    "cassette",
+    "scenarios",
+    "rules",
+    "schema",
+)
 
 
 class _Group(click.Group):

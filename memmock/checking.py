@@ -1,0 +1,133 @@
+"""Check a provider from a program or a test: one at a URL, or an application in this process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from memmock.conformance.finding import Result
+from memmock.conformance.session import Session, Target
+from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES, DEFAULT_PATH, DEFAULT_TIMEOUT_MS
+from memmock.http import Headers
+
+DEFAULT_TIME_LIMIT_S = 60.0
+"""How long fuzzing takes at most [ours]."""
+DEFAULT_EXAMPLES = 2000
+"""How many examples are made at random [ours]."""
+
+
+def check_provider(
+    provider: Any,
+    *,
+    path: str = DEFAULT_PATH,
+    authorization: str | None = None,
+    open: bool = False,
+    headers: Headers = (),
+    timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
+    rules: Collection[str] | None = None,
+    ignore: Collection[str] = (),
+) -> Result:
+    """Return what a fixed catalogue of requests finds wrong with a provider.
+
+    Args:
+        provider: its URL, or an ASGI or WSGI application, which is served for the time of the check.
+        path: where an application answers.
+        authorization: the one that it accepts; without one, what it refuses is not checked.
+        open: whether it answers whatever the authorization is.
+        headers: sent with every request.
+        timeout_ms: how long one exchange may take, in milliseconds.
+        max_response_bytes: how large a body may be.
+        rules: codes of the only rules to check.
+        ignore: codes of rules to leave out.
+
+    Raises:
+        MemmockError: the provider cannot be reached, or there is no such rule.
+    """
+    from memmock.conformance.checks import check
+
+    with _target(provider, path, authorization, open, headers, timeout_ms, max_response_bytes) as target:
+        session = Session(target)
+        try:
+            return check(session, rules=rules, ignore=ignore)
+        finally:
+            session.close()
+
+
+def fuzz_provider(
+    provider: Any,
+    *,
+    path: str = DEFAULT_PATH,
+    authorization: str | None = None,
+    open: bool = False,
+    headers: Headers = (),
+    timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
+    rules: Collection[str] | None = None,
+    ignore: Collection[str] = (),
+    examples: int = DEFAULT_EXAMPLES,
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S,
+    seed: int | None = None,
+    rate: float | None = None,
+) -> Result:
+    """Return what generated requests find wrong with a provider, each finding with its smallest request.
+
+    Args:
+        provider: its URL, or an ASGI or WSGI application, which is served meanwhile.
+        path: where an application answers.
+        authorization: the one that it accepts; without one, what it refuses is not tried.
+        open: whether it answers whatever the authorization is.
+        headers: sent with every request.
+        timeout_ms: how long one exchange may take, in milliseconds.
+        max_response_bytes: how large a body may be.
+        rules: codes of the only rules to look at.
+        ignore: codes of rules to leave out.
+        examples: how many examples are made at random, after the boundary cases.
+        time_limit_s: when to stop, in seconds.
+        seed: the same seed makes the same requests; by chance when None.
+        rate: how many requests may be sent a second; any number when None.
+
+    Raises:
+        MemmockError: the provider cannot be reached, or there is no such rule.
+    """
+    from memmock.conformance.fuzz import fuzz
+
+    if seed is None:
+        seed = random.SystemRandom().randrange(1_000_000)
+    with _target(provider, path, authorization, open, headers, timeout_ms, max_response_bytes) as target:
+        session = Session(target, rate=rate, time_limit_s=time_limit_s)
+        try:
+            return fuzz(session, seed=seed, examples=examples, rules=rules, ignore=ignore)
+        finally:
+            session.close()
+
+
+@contextmanager
+def _target(
+    provider: Any,
+    path: str,
+    authorization: str | None,
+    open: bool,
+    headers: Headers,
+    timeout_ms: int,
+    max_response_bytes: int,
+) -> Iterator[Target]:
+    def made(url: str) -> Target:
+        return Target(
+            url=url,
+            authorization=authorization,
+            open=open,
+            headers=headers,
+            timeout_ms=timeout_ms,
+            max_response_bytes=max_response_bytes,
+        )
+
+    if isinstance(provider, str):
+        yield made(provider)
+        return
+    from memmock.apps import served
+
+    with served(provider) as url:
+        yield made(url + path)

@@ -1,0 +1,87 @@
+"""`memmock fuzz`: generated requests, to a provider in any language."""
+
+from __future__ import annotations
+
+import random
+
+import click
+
+from memmock.cli.conforming import Progress, Telling, check_rules, conforming_options, target, tell
+
+
+@click.command("fuzz", short_help="Look for requests that break a provider.")
+@click.argument("url")
+@conforming_options
+@click.option(
+    "--examples",
+    type=click.IntRange(0),
+    default=2000,
+    show_default=True,
+    metavar="N",
+    help="How many examples are made at random, after the boundary cases.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0.1, 86_400),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="When to stop, in seconds; always kept.",
+)
+@click.option(
+    "--seed", type=int, metavar="N", help="The same seed sends the same requests; by chance if not given."
+)
+@click.option(
+    "--rate", type=click.FloatRange(0.01), metavar="N", help="Never more requests a second than this."
+)
+def command(
+    url: str,
+    authorization: str | None,
+    open_: bool,
+    headers: tuple[str, ...],
+    timeout_ms: int,
+    max_response_bytes: int,
+    rules: tuple[str, ...],
+    ignore: tuple[str, ...],
+    fail_on: str,
+    form: str,
+    output: str | None,
+    baseline: str | None,
+    tests: str | None,
+    examples: int,
+    time_limit: float,
+    seed: int | None,
+    rate: float | None,
+) -> None:
+    """Look for requests that break a provider, and tell each finding with its smallest request.
+
+    Boundary cases come first, then requests at random. What was found before is tried first again: it is kept
+    in .memmock/, without the authorization. Nothing but URL is contacted; Ctrl-C stops, and still reports.
+
+    Exits with 0 when nothing of the severity of --fail-on was found, 1 when something was, 2 when the provider
+    cannot be reached.
+    """
+    from memmock.conformance.fuzz import fuzz
+    from memmock.conformance.known import Store
+    from memmock.conformance.session import Session
+
+    check_rules(*rules, *ignore)
+    about = target(url, authorization, open_, headers, timeout_ms, max_response_bytes)
+    if seed is None:
+        seed = random.SystemRandom().randrange(1_000_000)
+    session = Session(about, rate=rate, time_limit_s=time_limit)
+    progress = Progress("tried")
+    try:
+        result = fuzz(
+            session,
+            seed=seed,
+            examples=examples,
+            known=Store(url),
+            rules=rules or None,
+            ignore=ignore,
+            progress=progress,
+        )
+    finally:
+        progress.end()
+        session.close()
+    tell(result, about, Telling(fail_on=fail_on, form=form, output=output, baseline=baseline, tests=tests))

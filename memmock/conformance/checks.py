@@ -1,0 +1,706 @@
+"""The fixed catalogue of probes: each rule exercised by a few requests, the same ones in the same order.
+
+The catalogue is data where one answer is judged alone, and a method of `_Run` where answers are compared.
+What is wrong with one answer is for `rules`, what is wrong between answers for `relations`. A provider is
+given the benefit of the doubt: what the contract leaves open (an upper limit for max_results, unknown fields,
+what null means) may be answered with 200 or refused with 4xx.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from memmock.conformance.case import PLAIN, Case, Form
+from memmock.conformance.finding import Finding, Outcome, Result
+from memmock.conformance.relations import (
+    begins_with,
+    gives_away,
+    matters_not,
+    narrowed,
+    same_again,
+    undisturbed,
+)
+from memmock.conformance.session import Answer, Over, Session
+from memmock.contract import MEMORY_TYPES
+from memmock.errors import MemmockError
+from memmock.rules import RULES, Severity, Violation
+
+Progress = Callable[[int, int], None]
+Relation = Callable[[Answer, Answer], str | None]
+
+USUAL_REQUESTS = 100
+"""About how many requests a healthy provider is sent."""
+_LARGE, _HUGE = 20, 1000
+"""More memories than by default, and more than a provider need give."""
+_MOST_TIMEOUTS = 5
+_MOST_FAILURES = 8
+_LONGEST_PAUSE_S = 2.0
+_REFUSED = range(400, 500)
+_NONSENSE = "zqxjkvwb qqfzxtplm"
+
+
+class _Probe(NamedTuple):
+    """One request, and how it may be answered.
+
+    Attributes:
+        case: what is sent.
+        aspect: what it is about; findings of one rule about one aspect have one cause.
+        may_be: statuses that are as good as 200.
+        only: the codes that are judged; empty for all.
+    """
+
+    case: Case
+    aspect: str
+    may_be: Container[int] = ()
+    only: Collection[str] = ()
+
+
+# ---- the catalogue
+
+_LIVE_ID = "730184451629056"
+_FIRST = Case({"query": "What does the user like?"})
+_QUERIES = (  # broad ones, for providers that leave out what has no hit
+    "用户喜欢什么",
+    "coffee tea food drink work job name home city family partner friend pet cat dog music book film game "
+    "travel plan project budget allergy meeting format tone language birthday week year",
+    "咖啡 茶 食物 饮料 工作 职业 名字 称呼 家 城市 家人 伴侣 朋友 宠物 猫 狗 音乐 书 电影 游戏 旅行 计划 项目 预算 "
+    "过敏 会议 格式 语气 语言 生日 上周 去年",
+)
+_TEXTS = (
+    "🍵 tea 👩‍👩‍👧 🇸🇪 𠮷",
+    "cafe\u0301 Straße İstanbul ﬁne ı ΐ",
+    "\u200fשלום \u202eabc\u202c مرحبا \u2067x\u2069",
+    "² ① ٣ Ⅷ ½ 10³",
+    "{0} {name} {{y}} { %s %(x)d 50 % ${x} #{z}",
+    "He said \"tea\" and 'milk', it's `so`",
+    "C:\\new\\users \\u00e \\x \\",
+    "first line\nsecond line\r\n\tthird",
+    "a <b> & c; d -- e | f (g [h *",
+    "tea\u200bpot\u200d cup\u00ad \ufeff \u2028 plate",
+    "?!… 。",
+    "null",
+    "tea " + "a" * 60 + "!",
+)
+_FORMS = (
+    Form(names="lower", content_type="application/json; charset=utf-8", user_agent=False),
+    Form(names="upper", content_type="Application/JSON", accept="Application/JSON"),
+    Form(
+        accept="text/plain;q=0.5, application/json, */*;q=0.1",
+        content_type='application/json;charset="UTF-8"',
+    ),
+    Form(spaced=True, reverse=True),
+    Form(escaped=True),
+    Form(framing="chunked"),
+    Form(slices=3),
+)
+_OPTIONAL = (
+    {"live_id": ""},
+    {"live_id": "18446744073709551615"},
+    {"reason": ""},
+    {"reason": "用户问起：why does it matter?"},
+    {"time_hint": ""},
+    {"time_hint": "上周"},
+    {"time_hint": "last week"},
+)
+_WRONG_FIELDS = (
+    {"live_id": None, "reason": None, "memory_types": None, "time_hint": None, "max_results": None},
+    {"memory_types": None},
+    {"max_results": None},
+    {"query": ""},
+    {"query": None},
+    {"query": 7},
+    {"memory_types": "preference"},
+    {"memory_types": [7, None]},
+    {"memory_types": ["no-such-kind"]},
+    {"memory_types": ["preference", "preference"]},
+    {"max_results": 0},
+    {"max_results": -1},
+    {"max_results": "3"},
+    {"max_results": 2.5},
+    {"live_id": 730184451629056},
+    {"reason": {"why": ["tea"]}, "time_hint": 7},
+)
+_WRONG_BODIES = (b'{"query": "tea', b"", b"[]", b'{"query": "\xb2\xe8"}', b"[" * 2000 + b"]" * 2000, b"{}")
+
+
+def _simple_probes() -> Iterator[_Probe]:
+    """Yield what is judged without looking at other answers."""
+    tea = Case({"query": "tea", "live_id": _LIVE_ID})
+    for fields in _OPTIONAL:
+        yield _Probe(tea.with_fields(**fields), "optional fields")
+    for text in _TEXTS:
+        yield _Probe(Case({"query": text, "reason": text, "time_hint": text}), "text")
+    long = " ".join(f"{n} 用户喜欢喝什么茶 what tea" for n in range(120))
+    yield _Probe(Case({"query": long[:300]}), "long text")
+    yield _Probe(Case({"query": long}), "long text", may_be=(413,))
+    yield _Probe(Case({"query": "  "}), "blank text", may_be=_REFUSED)
+    yield _Probe(Case({"query": _NONSENSE, "max_results": _LARGE}), "nothing found")
+    yield _Probe(Case({"query": _NONSENSE, "memory_types": ["other"]}), "nothing found")
+
+
+def _wrong_probes() -> Iterator[_Probe]:
+    """Yield what breaks the contract: refused with 4xx, or answered all the same."""
+    for fields in _WRONG_FIELDS:
+        case = Case({name: value for name, value in {"query": "tea", **fields}.items()})
+        yield _Probe(case, "wrong fields", may_be=_REFUSED)
+    for body in _WRONG_BODIES:
+        yield _Probe(Case(body=body), "wrong body", may_be=_REFUSED)
+    text = Case({"query": "tea"}, form=Form(content_type="text/plain"))
+    yield _Probe(text, "wrong headers", may_be=_REFUSED)
+    # another format was asked for, and another method is another thing: only a crash counts
+    html = Case({"query": "tea"}, form=Form(accept="text/html"))
+    yield _Probe(html, "wrong headers", may_be=_REFUSED, only=("RES002", "RES007"))
+    get = Case(body=b"", method="GET")
+    yield _Probe(get, "wrong method", may_be=range(200, 500), only=("RES002", "RES007", "RES501", "RES502"))
+
+
+def _wrong_authorizations(right: str) -> Iterator[tuple[str, Case]]:
+    """Yield how an authorization is wrong, and a request with it; none decodes to the right one."""
+    scheme, space, token = right.rpartition(" ")
+    cut = max(1, len(token) * 2 // 3)
+    wrong = {
+        "wrong": f"{scheme}{space}memmock-wrong-authorization",
+        "truncated": scheme + space + token[:cut],
+        "its end changed": scheme + space + token[:cut] + "".join(_other(char) for char in token[cut:]),
+        "more behind it": f"{right}-more",
+        "in another case": scheme + space + token.swapcase(),
+        "its scheme only": scheme,
+    }
+    query = {"query": "What does the user like?"}
+    yield "absent", Case(query, authorization="")
+    yield "empty", Case(query, authorization="", headers=(("Authorization", ""),))
+    for how, value in wrong.items():
+        if value and value != right:
+            yield how, Case(query, authorization=value)
+
+
+def _other(char: str) -> str:
+    return "z" if char.lower() != "z" else "y"
+
+
+# ---- the run
+
+
+def check(
+    session: Session,
+    *,
+    rules: Collection[str] | None = None,
+    ignore: Collection[str] = (),
+    progress: Progress = lambda sent, of: None,
+) -> Result:
+    """Return what the catalogue shows of a provider, with an outcome for every rule of replies.
+
+    What is found is asked again once before it is told; what took too long and then does not is no finding.
+
+    Args:
+        session: where to; it is not closed.
+        rules: the codes that are looked at; None for all.
+        ignore: codes that are not.
+        progress: is told how many requests were sent, of about how many.
+
+    Raises:
+        MemmockError: nothing answers there.
+    """
+    looked_at = [code for code in RULES if code.startswith("RES") and (rules is None or code in rules)]
+    run = _Run(session, frozenset(looked_at) - frozenset(ignore), progress)
+    before, start = session.sent, time.monotonic()
+    stopped = ""
+    try:
+        run.everything()
+    except Over as over:
+        stopped = str(over)
+    result = Result(session.target.url, stopped=stopped)
+    result.findings = sorted(run.findings, key=lambda each: each.rule.severity is not Severity.ERROR)
+    result.outcomes = [run.outcome(code, stopped) for code in looked_at if code not in ignore]
+    result.requests, result.seconds = session.sent - before, time.monotonic() - start
+    progress(result.requests, result.requests)
+    return result
+
+
+class _Run:
+    """One run: what was seen, and what is wrong."""
+
+    def __init__(self, session: Session, codes: frozenset[str], progress: Progress) -> None:
+        self.findings: list[Finding] = []
+        self._session = session
+        self._codes = codes
+        self._progress = progress
+        self._sent_before = session.sent
+        self._causes: set[tuple[str, ...]] = set()
+        self._done: set[str] = set()
+        """The rules of which several answers were compared."""
+        self._why_not: dict[str, str] = {}
+        self._summaries: dict[str, str] = {}
+        self._before: Answer | None = None
+        self._kept = True
+        self._stable = True
+        self._timeouts = self._failures = 0
+        self._answered = self._told = self._typed = self._refused = self._invalid = False
+
+    def everything(self) -> None:
+        """Send the catalogue.
+
+        Raises:
+            MemmockError: nothing answers.
+            Over: it ends early.
+        """
+        self._begin()
+        wide = self._widest()
+        self._stability(wide)
+        kinds = self._kinds(wide)
+        self._most(wide, kinds)
+        for probe in _simple_probes():
+            self._judge(probe)
+        self._nothing_left(wide)
+        self._unknown_field(wide)
+        self._forms(wide, kinds)
+        self._authorization(wide)
+        for probe in _wrong_probes():
+            self._judge(probe)
+            self._invalid = True
+        self._together(wide)
+
+    # ---- what is asked, in this order
+
+    def _begin(self) -> None:
+        """Ask the simplest retrieval, twice on one connection."""
+        answer = self._ask(_FIRST)
+        if _unreachable(answer):
+            raise MemmockError(f"{self._session.target.url}: {answer.failure.partition(': ')[2]}")
+        probe = _Probe(_FIRST, "plain")
+        self._weigh(probe, answer)
+        if answer.status in (401, 403) and self._ask(_FIRST).status in (401, 403):
+            given = (
+                "the authorization" if self._session.target.authorization else "a call without authorization"
+            )
+            raise Over(f"the provider refuses {given} ({answer.status})")
+        self._judge(probe)
+
+    def _widest(self) -> Answer:
+        """Return the answer with the most memories, of a few broad questions."""
+        answers = []
+        for query in (_FIRST.fields["query"], *_QUERIES):
+            case = Case({"live_id": _LIVE_ID, "query": query, "max_results": _LARGE})
+            answers.append(self._judge(_Probe(case, "plain")))
+        widest = max(answers, key=lambda answer: len(answer.memories or ()))
+        texts = [text for text in _summaries(widest).values()][:3]
+        if texts and len(widest.memories or ()) < 3:  # a provider that filters: its own words find more
+            case = widest.case.with_fields(query=" ".join(texts)[:300])
+            answers.append(self._judge(_Probe(case, "plain")))
+        return max(answers, key=lambda answer: len(answer.memories or ()))
+
+    def _stability(self, wide: Answer) -> None:
+        again = self._ask(wide.case)
+        found = self._compare("RES602", same_again, wide, again, fresh_live_id=True)
+        if found or same_again(wide, again):
+            self._stable = False
+
+    def _kinds(self, wide: Answer) -> dict[str, Answer]:
+        """Ask for each kind alone, for two, for all and for none; return the answers by kind."""
+        alone = {}
+        for kind in MEMORY_TYPES:
+            answer = self._judge(_Probe(wide.case.with_fields(memory_types=[kind]), "memory_types"))
+            self._compare("RES604", narrowed, wide, answer)
+            alone[kind] = answer
+        first, second = self._two(alone)
+        both = self._judge(_Probe(wide.case.with_fields(memory_types=[first, second]), "memory_types"))
+        self._compare("RES604", narrowed, wide, both)
+        for kind in (first, second):
+            self._compare("RES604", narrowed, both, alone[kind])
+        whole = self._judge(_Probe(wide.case.with_fields(memory_types=[*MEMORY_TYPES]), "memory_types"))
+        self._compare("RES604", narrowed, wide, whole)
+        self._same_meaning(both, both.case.with_fields(memory_types=[second, first]), "order of memory_types")
+        turned = wide.case.with_fields(memory_types=[*reversed(MEMORY_TYPES)])
+        self._same_meaning(whole, turned, "order of memory_types")
+        self._same_meaning(wide, wide.case.with_fields(memory_types=[]), "empty memory_types")
+        return alone
+
+    def _most(self, wide: Answer, kinds: dict[str, Answer]) -> None:
+        """Ask for one, two, the default, and more than a provider need give."""
+        one, two, three = (
+            self._judge(_Probe(wide.case.with_fields(max_results=most), "max_results")) for most in (1, 2, 3)
+        )
+        default = self._judge(_Probe(wide.case.without("max_results"), "max_results"))
+        huge = wide.case.with_fields(max_results=_HUGE)
+        larger = self._judge(_Probe(huge, "large max_results", may_be=_REFUSED))
+        for fewer, more in ((one, two), (two, three), (three, wide), (default, wide), (wide, larger)):
+            self._compare("RES603", begins_with, fewer, more)
+        # what comes last is what is lost when a provider cuts before it filters
+        last = next((kind for kind in map(_kind, reversed(wide.memories or ())) if kind in kinds), None)
+        if last is not None:
+            case = kinds[last].case.with_fields(max_results=1)
+            self._compare("RES603", begins_with, self._judge(_Probe(case, "max_results")), kinds[last])
+
+    def _nothing_left(self, wide: Answer) -> None:
+        """Ask for what is there, but of another kind; and with the same words in two fields."""
+        memory = next((each for each in wide.memories or () if isinstance(each, dict)), {})
+        summary = memory.get("summary")
+        if not isinstance(summary, str) or not summary.strip():
+            return
+        text = summary[:200]
+        for kind in [kind for kind in ("other", "project") if kind != memory.get("type")]:
+            self._judge(_Probe(Case({"query": text, "memory_types": [kind]}), "nothing found"))
+        self._judge(_Probe(Case({"query": text, "time_hint": text, "reason": text}), "plain"))
+
+    def _unknown_field(self, wide: Answer) -> None:
+        case = wide.case.with_fields(memmock_unknown="x")
+        answer = self._judge(_Probe(case, "unknown field", may_be=_REFUSED))
+        if answer.memories is not None:
+            self._compare("RES605", matters_not, wide, answer, "unknown field")
+
+    def _forms(self, wide: Answer, kinds: dict[str, Answer]) -> None:
+        """Ask the same in other forms of JSON and HTTP."""
+        fields = {"reason": "用户问起 tea", "time_hint": "上周", "max_results": 2}
+        case = wide.case.with_fields(memory_types=[*self._two(kinds)], **fields)
+        plain = self._judge(_Probe(case, "plain"))
+        for form in _FORMS:
+            may_be = (411,) if form.framing == "chunked" else ()
+            self._same_meaning(plain, replace(case, form=form), "form", may_be)
+
+    def _authorization(self, wide: Answer) -> None:
+        target = self._session.target
+        if target.open or not target.authorization:
+            self._why_not["RES601"] = "the provider is open" if target.open else "no authorization is known"
+            return
+        self._done.add("RES601")
+        for how, case in _wrong_authorizations(target.authorization):
+            answer = self._judge(_Probe(case, "authorization"))
+            if message := gives_away(answer):
+                again = self._ask(case)
+                self._add("RES601", f"{how}: {message}", (answer,), flaky=gives_away(again) is None)
+            self._judge(_Probe(wide.case, "plain"))  # on the same connection
+
+    def _together(self, wide: Answer) -> None:
+        """Ask for different kinds at the same time, twice."""
+        cases = [wide.case.with_fields(memory_types=[kind], max_results=3) for kind in MEMORY_TYPES]
+        alone = [self._ask(case) for case in cases]
+        if not self._comparable("RES606", alone):
+            return
+        shown = [self._disturbed(cases, alone) for _ in range(2)]
+        found = next((each for each in shown if each), None)
+        if found is None:
+            return
+        message, answers = found
+        flaky = not all(shown) and self._disturbed(cases, alone) is None
+        if any(undisturbed(before, self._ask(before.case)) for before in alone):
+            return  # alone it is no better
+        self._add("RES606", message, answers, together=True, flaky=flaky)
+
+    def _disturbed(self, cases: Sequence[Case], alone: list[Answer]) -> tuple[str, tuple[Answer, ...]] | None:
+        answers = self._session.ask_together(cases)
+        self._tell_progress()
+        for before, answer in zip(alone, answers, strict=True):
+            if message := undisturbed(before, answer):
+                return message, (*(each for each in answers if each is not answer), answer)
+        return None
+
+    def _two(self, kinds: dict[str, Answer]) -> tuple[str, str]:
+        """Return two kinds, of which there are memories if there are any."""
+        order = sorted(kinds, key=lambda kind: not kinds[kind].memories)
+        return order[0], order[1]
+
+    # ---- one request
+
+    def _ask(self, case: Case) -> Answer:
+        """Send a case, on the connection that is open unless that was found not to work."""
+        if not self._kept:
+            case = replace(case, form=case.form._replace(kept=False))
+        answer = self._session.ask(case)
+        if answer.status == 429:
+            answer = self._ask_later(case, answer)
+        self._tell_progress()
+        self._notice(answer)
+        return answer
+
+    def _ask_later(self, case: Case, refused: Answer) -> Answer:
+        after = (refused.reply.header("Retry-After") if refused.reply else None) or "1"
+        time.sleep(min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE_S))
+        answer = self._session.ask(case)
+        if answer.status == 429:
+            raise Over("the provider limits how many calls it takes (429)")
+        return answer
+
+    def _tell_progress(self) -> None:
+        sent = self._session.sent - self._sent_before
+        self._progress(sent, max(sent, USUAL_REQUESTS))
+
+    def _notice(self, answer: Answer) -> None:
+        """Take note of what an answer gives to judge."""
+        self._failures = 0 if answer.reply else self._failures + 1
+        self._timeouts += answer.failure.startswith("timeout")
+        self._answered |= answer.status == 200
+        self._refused |= answer.status >= 300
+        self._told |= bool(answer.memories)
+        kinds = answer.case.fields.get("memory_types")
+        self._typed |= bool(kinds and any(_kind(memory) for memory in answer.memories or ()))
+        if _NONSENSE not in str(answer.case.fields.get("query")):
+            self._summaries.update(_summaries(answer))
+
+    def _judge(self, probe: _Probe) -> Answer:
+        """Ask, and report what is wrong with the answer."""
+        answer = self._ask(probe.case)
+        self._weigh(probe, answer)
+        return answer
+
+    def _weigh(self, probe: _Probe, answer: Answer) -> None:
+        before, self._before = self._before, answer
+        found = [each for each in self._wrong(probe, answer) if not self._known(each, probe, answer)]
+        if not found:
+            return
+        again = self._ask(probe.case)
+        shown = {each.code for each in self._wrong(probe, again)}
+        if answer.kept and before is not None and self._is_of_the_connection(probe, before, answer, found):
+            return
+        for violation in found:
+            if violation.code in shown:
+                self._tell(probe, violation, self._simplest(probe, violation, answer))
+            elif violation.code != "RES006":  # once slow is not slow
+                self._tell(probe, violation, answer, flaky=True)
+        if self._timeouts >= _MOST_TIMEOUTS:
+            raise Over(
+                f"{self._timeouts} calls were not answered within {self._session.target.timeout_ms} ms"
+            )
+        if self._failures >= _MOST_FAILURES:
+            raise Over("the provider does not answer any more")
+
+    def _wrong(self, probe: _Probe, answer: Answer) -> list[Violation]:
+        """Return what is wrong with the answer to a probe."""
+        judged = answer
+        if self._session.target.authorization is None:  # it is not missed where none is wanted
+            headers = (*answer.request.headers, ("Authorization", "none"))
+            judged = answer._replace(request=answer.request._replace(headers=headers))
+        found = self._session.violations(judged)
+        if answer.status in probe.may_be:
+            found = [each for each in found if each.code != "RES001"]
+        if probe.case.authorization is not None and (answer.status >= 500 or 300 <= answer.status < 400):
+            message = f"should be 4xx for a wrong authorization; this is {answer.status}"
+            found.append(Violation(RULES["RES002"], "status", "", message, str(answer.status)))
+        if probe.aspect == "nothing found" and (echo := self._echo(answer)):
+            found.append(echo)
+        return [each for each in found if not probe.only or each.code in probe.only]
+
+    def _echo(self, answer: Answer) -> Violation | None:
+        """Return that the query is repeated in the summary of a memory that is told otherwise elsewhere."""
+        for number, (name, text) in enumerate(_summaries(answer).items()):
+            if _NONSENSE in text and _NONSENSE not in self._summaries.get(name, _NONSENSE):
+                message = f'repeats the query, "{_NONSENSE}", as if it were said there'
+                return Violation(RULES["RES402"], "body", f"/memories/{number}/summary", message)
+        return None
+
+    # ---- what is found
+
+    def _known(self, violation: Violation, probe: _Probe, answer: Answer) -> bool:
+        """Whether a violation is not asked for, or of a cause that was found."""
+        causes = _causes(violation.code, violation.message, violation.pointer, answer, probe.aspect)
+        return violation.code not in self._codes or not self._causes.isdisjoint(causes)
+
+    def _tell(self, probe: _Probe, violation: Violation, answer: Answer, *, flaky: bool = False) -> None:
+        cause = _causes(violation.code, violation.message, violation.pointer, answer, probe.aspect)
+        if self._causes.isdisjoint(cause):
+            message = f"{violation.place}: {violation.message}"
+            self._add(violation.code, message, (answer,), pointer=violation.pointer, flaky=flaky)
+            self._causes.add(cause[-1])
+
+    def _add(
+        self,
+        code: str,
+        message: str,
+        answers: tuple[Answer, ...],
+        *,
+        pointer: str = "",
+        together: bool = False,
+        flaky: bool = False,
+        once: str = "",
+    ) -> None:
+        """Report a finding; of those with the same word for `once`, the first."""
+        if code not in self._codes or (once and (code, once) in self._causes):
+            return
+        self._causes.add((code, once))
+        expected = _EXPECTED.get(code) or RULES[code].title
+        self.findings.append(Finding(RULES[code], message, pointer, answers, expected, together, flaky))
+
+    def _is_of_the_connection(
+        self, probe: _Probe, before: Answer, answer: Answer, found: list[Violation]
+    ) -> bool:
+        """Whether an answer is wrong only because its connection was used before; if so, report it."""
+        codes = {each.code for each in found}
+        fresh = self._ask(replace(probe.case, form=probe.case.form._replace(kept=False)))
+        if not codes.isdisjoint(each.code for each in self._wrong(probe, fresh)):
+            return False
+        first, second = self._ask(before.case), self._ask(probe.case)
+        if codes.isdisjoint(each.code for each in self._wrong(probe, second)) or not second.kept:
+            return False
+        self._kept = False
+        message = f"on a connection that was used before: {found[0].place}: {found[0].message}"
+        self._add("RES605", message, (first, second), once="connection")
+        return True
+
+    def _simplest(self, probe: _Probe, violation: Violation, answer: Answer) -> Answer:
+        """Return the answer to the simplest case that breaks the same rule at the same place."""
+        if violation.code in ("RES006", "RES007"):  # these take long
+            return answer
+        goal = Finding(violation.rule, violation.message, violation.pointer, (answer,), "").key
+        for case in _simpler(probe.case):
+            probe = probe._replace(case=case(probe.case))
+            other = self._ask(probe.case)
+            keys = (
+                Finding(each.rule, each.message, each.pointer, (other,), "").key
+                for each in self._wrong(probe, other)
+            )
+            if goal in keys:
+                answer = other
+            else:
+                probe = probe._replace(case=answer.case)
+        return answer
+
+    # ---- what several answers show
+
+    def _comparable(self, code: str, answers: Iterable[Answer]) -> bool:
+        if not self._stable:
+            self._why_not[code] = "the same retrieval is not answered the same (RES602)"
+            return False
+        if any(answer.memories for answer in answers):
+            self._done.add(code)
+        return code in self._codes
+
+    def _compare(
+        self,
+        code: str,
+        relation: Relation,
+        first: Answer,
+        last: Answer,
+        once: str = "relation",
+        *,
+        fresh_live_id: bool = False,
+    ) -> bool:
+        """Report what a relation says of two answers; return whether it says something twice."""
+        if not self._comparable(code, (first, last)):
+            return False
+        message = relation(first, last)
+        if message is None:
+            return False
+        cases = [answer.case for answer in (first, last)]
+        if fresh_live_id:  # what a live session has seen may be the reason
+            cases = [case.with_fields(live_id=f"{_LIVE_ID}1") for case in cases]
+        again = self._ask(cases[0]), self._ask(cases[1])
+        shown = relation(*again)
+        answers = again if shown else (first, last)
+        self._add(code, shown or message, answers, flaky=shown is None, once=once)
+        return shown is not None
+
+    def _same_meaning(self, plain: Answer, case: Case, once: str, may_be: Container[int] = ()) -> None:
+        """Ask what means the same as before; report how the answer differs, else what is wrong with it."""
+        probe = _Probe(case, once, may_be)
+        answer = self._ask(case)
+        differs = answer.status not in may_be and matters_not(plain, answer)
+        if not differs or not self._comparable("RES605", (plain, answer)):
+            if answer.memories:
+                self._done.add("RES605")
+            self._weigh(probe, answer)
+        elif not self._compare("RES605", self._by_form(plain, case), plain, answer, once):
+            self._weigh(probe, answer)
+
+    def _by_form(self, plain: Answer, case: Case) -> Relation:
+        """Return the relation that names what of the form matters."""
+
+        def relation(first: Answer, last: Answer) -> str | None:
+            message = matters_not(first, last)
+            if message is None or case.form == plain.case.form:
+                return message
+            return f"{_form_in_words(case.form)}: {message}"
+
+        return relation
+
+    # ---- what became of each rule
+
+    def outcome(self, code: str, stopped: str) -> Outcome:
+        """Return what became of a rule."""
+        if any(finding.rule.code == code for finding in self.findings):
+            return Outcome(RULES[code], "violated")
+        reason = self._why_not.get(code) or self._nothing_to_judge(code)
+        if reason:
+            return Outcome(RULES[code], "not applicable", f"{reason}; {stopped}" if stopped else reason)
+        return Outcome(RULES[code], "passed")
+
+    def _nothing_to_judge(self, code: str) -> str:
+        """Return why nothing is known about a rule; empty when something is."""
+        if code == "RES002":
+            return "" if self._invalid else "nothing wrong was asked"
+        if code in ("RES501", "RES502"):
+            return "" if self._refused else "no error was seen"
+        if code.startswith("RES6"):
+            return "" if code in self._done else "there were no answers with memories to compare"
+        if code == "RES303":
+            return "" if self._typed else "no memory of a kind that was asked for was seen"
+        if code[3] in "34" or code in _OF_MEMORIES:
+            return "" if self._told else "no memory was seen"
+        return "" if self._answered else "no retrieval was answered with 200"
+
+
+_OF_MEMORIES = ("RES203", "RES204", "RES205", "RES206", "RES207", "RES208", "RES209")
+_EXPECTED = {
+    "RES001": "200 with the memories that fit, or with an empty array",
+    "RES002": "4xx, with a JSON object that says what is wrong",
+    "RES006": "the whole answer within timeout_ms",
+    "RES601": "401 or another 4xx, and no memories",
+    "RES602": "the same memories in the same order",
+    "RES603": "what a smaller max_results gives, and more behind it",
+    "RES604": "the memories of the wanted kinds, in the order that they have among others",
+    "RES605": "the answer to the plain request",
+    "RES606": "the answer that each call gets alone",
+}
+
+
+def _causes(
+    code: str, message: str, pointer: str, answer: Answer, aspect: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the cause of a violation if it shows in the plainest requests, and its own.
+
+    One that shows in the plainest requests is one cause wherever it shows again.
+    """
+    key = Finding(RULES[code], message, pointer, (answer,), "").key
+    return (key, "plain"), (key, aspect)
+
+
+def _simpler(case: Case) -> Iterator[Callable[[Case], Case]]:
+    """Yield ways to make a case simpler, to be tried one after the other."""
+    if case.body is not None:
+        return
+    for name in [name for name in case.fields if name != "query"]:
+        yield lambda case, name=name: case.without(name)  # type: ignore[misc]
+    if isinstance(case.fields.get("query"), str) and case.fields["query"] not in ("tea", ""):
+        yield lambda case: case.with_fields(query="tea")
+
+
+def _form_in_words(form: Form) -> str:
+    """Return what of a form is not plain."""
+    parts = [
+        f"{name} {value}"
+        for name, value, plain in zip(form._fields, form, PLAIN, strict=True)
+        if value != plain
+    ]
+    return ", ".join(parts)
+
+
+def _unreachable(answer: Answer) -> bool:
+    """Whether a first call failed before anything was answered, as far as can be told."""
+    kind, _, message = answer.failure.partition(": ")
+    answered = ("the provider closed", "the answer is", "the connection was reset")
+    return kind == "connection_failed" and not message.startswith(answered)
+
+
+def _summaries(answer: Answer) -> dict[str, str]:
+    """Return the summaries of an answer by their ids, as far as both are text."""
+    found: dict[str, str] = {}
+    for memory in answer.memories or ():
+        if isinstance(memory, dict) and isinstance(text := memory.get("summary"), str):
+            found.setdefault(str(memory.get("id", text)), text)
+    return found
+
+
+def _kind(memory: Any) -> str | None:
+    kind = memory.get("type") if isinstance(memory, dict) else None
+    return kind if isinstance(kind, str) else None

@@ -1,0 +1,233 @@
+"""How a finding is shown again: its calls are made again and judged by the rule that they broke.
+
+What goes into a file for that purpose must hold no secret: `secrets_of` lists them, and `altered` tells how
+an authorization was made from the right one without naming either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from urllib.parse import urlsplit
+
+from memmock.conformance import relations
+from memmock.conformance.case import Case
+from memmock.conformance.session import Answer, Session, Target
+from memmock.errors import MemmockFailure
+from memmock.redaction import SECRET_NAME
+from memmock.rules import RULES
+
+_RELATIONS: dict[str, Callable[[Answer, Answer], str | None]] = {
+    "RES602": relations.same_again,
+    "RES603": relations.begins_with,
+    "RES604": relations.narrowed,
+    "RES605": relations.matters_not,
+}
+"""What two answers show, by its rule; the first is the one to compare with."""
+_NO_REPLY = ("RES006", "RES007")
+_SHORTEST_SECRET = 4
+"""A shorter value may stand in any text by chance, and is hidden as the whole value of a header only."""
+_SHORTEST_PART = 3
+"""Fewer characters that an authorization has in common with the right one are no part of it."""
+
+
+def reproduces(
+    rule_code: str, cases: Sequence[Case], session: Session, together: bool = False, *, times: int = 1
+) -> str | None:
+    """Make calls and return how the last one breaks a rule, in one line; None when it does not.
+
+    Args:
+        rule_code: the rule that is judged, and no other.
+        cases: the calls, in their order; the one that is judged comes last, after the one that it is
+            compared with.
+        session: where they are sent.
+        together: make them at the same time, after each was made alone. Any of them may break the rule.
+        times: make them again up to so many times, for what does not show every time.
+
+    Raises:
+        Over: nothing may be sent any more.
+    """
+    return _first(times, lambda: _mistake(rule_code, _made(rule_code, cases, session, together), session))
+
+
+def assert_fixed(
+    rule_code: str, cases: Sequence[Case], session: Session, *, together: bool = False, times: int = 1
+) -> None:
+    """Make calls and see that they break a rule no more; the arguments are those of `reproduces`.
+
+    A provider that does not answer them, or refuses the right authorization, has not been fixed either.
+
+    Raises:
+        MemmockFailure: the rule is broken, or that cannot be told.
+        Over: nothing may be sent any more.
+    """
+    __tracebackhide__ = True
+
+    def wrong() -> str | None:
+        calls = _made(rule_code, cases, session, together)
+        found = _mistake(rule_code, calls, session)
+        return f"{rule_code}: {RULES[rule_code].title}\n  {found}" if found else _unclear(calls, session)
+
+    if message := _first(times, wrong):
+        raise MemmockFailure(message)
+
+
+def _first(times: int, judged: Callable[[], str | None]) -> str | None:
+    for _ in range(times):
+        if found := judged():
+            return found
+    return None
+
+
+class _Calls:
+    """Calls that were made: those before, each alone, and those that are judged."""
+
+    def __init__(self, alone: list[Answer], judged: list[Answer]) -> None:
+        self.alone = alone
+        self.judged = judged
+
+
+def _made(code: str, cases: Sequence[Case], session: Session, together: bool) -> _Calls:
+    if together:
+        alone = [session.ask(case) for case in cases] if code == "RES606" else []
+        return _Calls(alone, session.ask_together(cases))
+    answers = [session.ask(case) for case in cases]
+    return _Calls(answers[:-1], answers[-1:])
+
+
+def _mistake(code: str, calls: _Calls, session: Session) -> str | None:
+    """Return how the calls break a rule."""
+    if code == "RES606":
+        pairs = list(zip(calls.alone, calls.judged, strict=False))
+        return next(filter(None, (relations.undisturbed(*pair) for pair in pairs)), None)
+    if code == "RES601":
+        return next(filter(None, map(relations.gives_away, calls.judged)), None)
+    if (relation := _RELATIONS.get(code)) is not None:
+        answers = [*calls.alone, *calls.judged]
+        return relation(answers[-2], answers[-1]) if len(answers) > 1 else None
+    for answer in calls.judged:
+        for found in session.violations(answer):
+            if found.code == code:
+                return f"at {found.place}: {found.message}"
+    return None
+
+
+def _unclear(calls: _Calls, session: Session) -> str | None:
+    """Return why calls that break no rule do not show that the provider keeps it."""
+    for answer in (*calls.alone, *calls.judged):
+        if answer.reply is None:
+            return f"it cannot be told, since there was no reply: {answer.failure}"
+        if any(found.code == "RES001" for found in session.violations(answer)):
+            return f"it cannot be told, since the retrieval was answered with {answer.status}"
+    return None
+
+
+# ---- without secrets
+
+
+def secrets_of(target: Target, cases: Iterable[Case] = ()) -> tuple[str, ...]:
+    """Return what must not be shown of a target and of calls to it: no value shorter than 4 characters.
+
+    An authorization that was altered for a call tells the right one too, and so does one in lower case, as
+    a provider may repeat it.
+    """
+    right = (target.authorization or "").strip()
+    found = [right, right.lower(), right.upper()]
+    found += [value for name, value in target.headers if SECRET_NAME.search(name)]
+    url = urlsplit(target.url)
+    found += [url.password or ""]
+    found += [
+        case.authorization
+        for case in cases
+        if case.authorization and right and _has_part(right, case.authorization)
+    ]
+    trimmed = (value.strip() for value in found)
+    return tuple(dict.fromkeys(value for value in trimmed if len(value) >= _SHORTEST_SECRET))
+
+
+def altered(right: str, sent: str, name: str = "AUTHORIZATION") -> str:
+    """Return a Python expression that makes `sent` from the right authorization.
+
+    Args:
+        right: the right one; no part of it is in the expression.
+        sent: what was sent instead.
+        name: what stands for the right one in the expression.
+    """
+    if not right or sent == right:
+        return name if right else repr(sent)
+    changes = ("lower", "upper", "swapcase", "title")
+    for change in changes:
+        if sent == getattr(right, change)():
+            return f"{name}.{change}()"
+    terms: list[str] = []
+    literal = ""
+    for part in _parts(right, sent):
+        if isinstance(part, str):
+            literal += part
+            continue
+        if literal:
+            terms.append(_quoted(literal))
+            literal = ""
+        start, end, change = part
+        terms.append(_slice(name, start, end, len(right)) + (f".{change}()" if change else ""))
+    if literal or not terms:
+        terms.append(_quoted(literal))
+    return " + ".join(terms)
+
+
+def _quoted(text: str) -> str:
+    return repr(text) if '"' in text or "'" in text else f'"{repr(text)[1:-1]}"'
+
+
+def _has_part(right: str, sent: str) -> bool:
+    return any(not isinstance(part, str) for part in _parts(right, sent) if part != _scheme(right))
+
+
+def _scheme(right: str) -> tuple[int, int, str]:
+    """Return the part that the scheme is, which is no secret."""
+    found = re.match(r"[A-Za-z]+ +", right)
+    return (0, found.end() if found else 0, "")
+
+
+_CHANGES: dict[str, Callable[[str], str]] = {
+    "": str,
+    "lower": str.lower,
+    "upper": str.upper,
+    "swapcase": str.swapcase,
+}
+
+
+def _parts(right: str, sent: str) -> Iterator[str | tuple[int, int, str]]:
+    """Yield the characters of a text, and in place of those that are in `right` where they are there.
+
+    The longest part is taken each time, or one of the same length that starts where the last one ended. Its
+    third element says how it was changed, empty for not at all.
+    """
+    changed = {change: make(right) for change, make in _CHANGES.items()}
+    at = 0
+    while at < len(sent):
+        best: tuple[int, int, str] | None = None
+        for change, text in changed.items():
+            if len(text) != len(right):  # as "ß" in upper case: what is where cannot be told
+                continue
+            length = (best[1] - best[0] if best else _SHORTEST_PART - 1) + 1
+            while at + length <= len(sent) and sent[at : at + length] in text:
+                start = text.index(sent[at : at + length])
+                if text.startswith(sent[at : at + length], at):
+                    start = at
+                best = (start, start + length, change)
+                length += 1
+        if best is None:
+            yield sent[at]
+            at += 1
+        else:
+            yield best
+            at += best[1] - best[0]
+
+
+def _slice(name: str, start: int, end: int, size: int) -> str:
+    if (start, end) == (0, size):
+        return name
+    first = start if start <= size // 2 else start - size
+    last = end if end <= size // 2 else end - size
+    return f"{name}[{first or ''}:{last or ''}]"
