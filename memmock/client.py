@@ -29,6 +29,8 @@ KEEP_IDLE_S = 4.0
 """How long an idle connection is used again; many servers close theirs after five seconds [ours]."""
 HAPPY_EYEBALLS_DELAY_S = 0.25
 """When the next address of a name is tried beside one that does not answer (RFC 8305)."""
+_CLOSE_S = 1.0
+"""How long closing waits for connections to be closed."""
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux has it
 
 
@@ -175,7 +177,8 @@ class Client:
         if self._open:
             for connection in self._open:
                 connection.abort()
-            await asyncio.wait([connection.closed for connection in self._open])
+            # one that was given up while it was being made may never be told of its end
+            await asyncio.wait([connection.closed for connection in self._open], timeout=_CLOSE_S)
 
     async def _exchange(self, data: bytes, reader: ReplyReader) -> None:
         connection = await self._connection()
@@ -204,9 +207,14 @@ class Client:
         options: dict[str, Any] = {}
         if isinstance(loop, asyncio.BaseEventLoop):  # uvloop has no happy eyeballs
             options["happy_eyeballs_delay"] = HAPPY_EYEBALLS_DELAY_S
-        _, connection = await loop.create_connection(
-            lambda: _Connection(self._open), self._address.host, self._address.port, ssl=self._ssl, **options
-        )
+        connection = _Connection(self._open)
+        try:
+            await loop.create_connection(
+                lambda: connection, self._address.host, self._address.port, ssl=self._ssl, **options
+            )
+        except BaseException:
+            connection.abandon()
+            raise
         return connection
 
 
@@ -226,7 +234,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._buffer = bytearray(READ_BYTES)
         self._reader: ReplyReader | None = None
         self._decided: asyncio.Future[None] | None = None
-        self._reset = False
+        self._reset = self._abandoned = False
 
     async def exchange(self, data: bytes, reader: ReplyReader) -> None:
         """Send the request; return when the reader has decided."""
@@ -237,6 +245,13 @@ class _Connection(asyncio.BufferedProtocol):
         self._decided = asyncio.get_running_loop().create_future()
         self._transport.write(data)
         await self._decided
+
+    def abandon(self) -> None:
+        """Give it up while it is being made: uvloop may not tell of the end of such a one."""
+        self._abandoned = True
+        self._siblings.discard(self)
+        if self.open:
+            self.abort()
 
     def _acknowledge_at_once(self) -> None:
         """Keep the system from waiting: a server that sends its reply in two parts may wait for it 40 ms."""
@@ -255,8 +270,11 @@ class _Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no instance of it
         self._socket = transport.get_extra_info("socket")
-        self._siblings.add(self)
         self.open = True
+        if self._abandoned:
+            self.abort()
+        else:
+            self._siblings.add(self)
 
     def get_buffer(self, sizehint: int) -> bytearray:
         return self._buffer
@@ -276,7 +294,8 @@ class _Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(reset=exc is not None)
         self._siblings.discard(self)
-        self.closed.set_result(None)
+        if not self.closed.done():
+            self.closed.set_result(None)
 
     def _end(self, *, reset: bool) -> None:
         if self.open:

@@ -1,6 +1,6 @@
 """How a finding is shown again: its calls are made again and judged by the rule that they broke.
 
-What goes into a file for that purpose must hold no secret: `secrets_of` lists them, and `altered` tells how
+What goes into a file for that purpose must hold no secret: `secrets_of` lists them, and `made_from` tells how
 an authorization was made from the right one without naming either.
 """
 
@@ -15,7 +15,7 @@ from memmock.conformance.case import Case
 from memmock.conformance.session import Answer, Session, Target
 from memmock.errors import MemmockFailure
 from memmock.redaction import SECRET_NAME
-from memmock.rules import RULES
+from memmock.rules import RULES, Violation, request_violations
 
 _RELATIONS: dict[str, Callable[[Answer, Answer], str | None]] = {
     "RES602": relations.same_again,
@@ -24,7 +24,10 @@ _RELATIONS: dict[str, Callable[[Answer, Answer], str | None]] = {
     "RES605": relations.matters_not,
 }
 """What two answers show, by its rule; the first is the one to compare with."""
-_NO_REPLY = ("RES006", "RES007")
+_OF_ERRORS = ("RES002", "RES501", "RES502")
+"""Rules that an error keeps or breaks."""
+_LONG_QUERY = 12
+"""A query of so many characters is in a memory only if the memory was made of it."""
 _SHORTEST_SECRET = 4
 """A shorter value may stand in any text by chance, and is hidden as the whole value of a header only."""
 _SHORTEST_PART = 3
@@ -66,7 +69,11 @@ def assert_fixed(
     def wrong() -> str | None:
         calls = _made(rule_code, cases, session, together)
         found = _mistake(rule_code, calls, session)
-        return f"{rule_code}: {RULES[rule_code].title}\n  {found}" if found else _unclear(calls, session)
+        return (
+            f"{rule_code}: {RULES[rule_code].title}\n  {found}"
+            if found
+            else _unclear(rule_code, calls, session)
+        )
 
     if message := _first(times, wrong):
         raise MemmockFailure(message)
@@ -105,21 +112,46 @@ def _mistake(code: str, calls: _Calls, session: Session) -> str | None:
     if (relation := _RELATIONS.get(code)) is not None:
         answers = [*calls.alone, *calls.judged]
         return relation(answers[-2], answers[-1]) if len(answers) > 1 else None
-    for answer in calls.judged:
-        for found in session.violations(answer):
-            if found.code == code:
-                return f"at {found.place}: {found.message}"
-    return None
+    found = (each for answer in calls.judged for each in _violations(answer, session) if each.code == code)
+    return next((f"{each.place}: {each.message}" for each in found), None)
 
 
-def _unclear(calls: _Calls, session: Session) -> str | None:
-    """Return why calls that break no rule do not show that the provider keeps it."""
+def _violations(answer: Answer, session: Session) -> list[Violation]:
+    """Return what is wrong with one answer; a wrong authorization, and a query told as a memory, included."""
+    judged = answer
+    if session.target.authorization is None:  # it is not missed where none is wanted
+        headers = (*answer.request.headers, ("Authorization", "none"))
+        judged = answer._replace(request=answer.request._replace(headers=headers))
+    found = session.violations(judged)
+    if answer.case.authorization is not None and (answer.status >= 500 or 300 <= answer.status < 400):
+        message = f"should be 4xx for a wrong authorization; this is {answer.status}"
+        found.append(Violation(RULES["RES002"], "status", "", message, str(answer.status)))
+    query = answer.case.fields.get("query")
+    if isinstance(query, str) and len(query) >= _LONG_QUERY:
+        for number, memory in enumerate(answer.memories or ()):
+            summary = memory.get("summary") if isinstance(memory, dict) else None
+            if isinstance(summary, str) and query in summary:
+                place = f"/memories/{number}/summary"
+                found.append(Violation(RULES["RES402"], "body", place, "repeats the query"))
+    return found
+
+
+def _unclear(code: str, calls: _Calls, session: Session) -> str | None:
+    """Return why calls that do not break a rule do not show that the provider keeps it."""
     for answer in (*calls.alone, *calls.judged):
         if answer.reply is None:
-            return f"it cannot be told, since there was no reply: {answer.failure}"
-        if any(found.code == "RES001" for found in session.violations(answer)):
-            return f"it cannot be told, since the retrieval was answered with {answer.status}"
+            return f"it cannot be told: there was no reply, {answer.failure}"
+        if code in _OF_ERRORS or _may_be_refused(answer):
+            continue
+        if any(found.code == "RES001" for found in _violations(answer, session)):
+            return f"it cannot be told: the retrieval was answered with {answer.status}"
     return None
+
+
+def _may_be_refused(answer: Answer) -> bool:
+    """Whether an answer is a refusal that a provider may give: of what is odd, too long, or in chunks."""
+    odd = any(found.code != "REQ004" for found in request_violations(answer.request))
+    return answer.status in (411, 413) or (odd and 400 <= answer.status <= 499)
 
 
 # ---- without secrets
@@ -145,7 +177,7 @@ def secrets_of(target: Target, cases: Iterable[Case] = ()) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for value in trimmed if len(value) >= _SHORTEST_SECRET))
 
 
-def altered(right: str, sent: str, name: str = "AUTHORIZATION") -> str:
+def made_from(right: str, sent: str, name: str = "AUTHORIZATION") -> str:
     """Return a Python expression that makes `sent` from the right authorization.
 
     Args:
@@ -180,13 +212,10 @@ def _quoted(text: str) -> str:
 
 
 def _has_part(right: str, sent: str) -> bool:
-    return any(not isinstance(part, str) for part in _parts(right, sent) if part != _scheme(right))
-
-
-def _scheme(right: str) -> tuple[int, int, str]:
-    """Return the part that the scheme is, which is no secret."""
-    found = re.match(r"[A-Za-z]+ +", right)
-    return (0, found.end() if found else 0, "")
+    """Whether there is more of the right authorization in another one than its scheme, which is no secret."""
+    scheme = re.match(r"[A-Za-z]+ +", right)
+    free = scheme.end() if scheme else 0
+    return any(part[1] > free for part in _parts(right, sent) if not isinstance(part, str))
 
 
 _CHANGES: dict[str, Callable[[str], str]] = {

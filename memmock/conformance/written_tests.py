@@ -18,7 +18,7 @@ from typing import Any
 from memmock import documents, strictjson
 from memmock.conformance.case import PLAIN, Case
 from memmock.conformance.finding import Finding, Result
-from memmock.conformance.reproduction import altered, secrets_of
+from memmock.conformance.reproduction import made_from, secrets_of
 from memmock.conformance.session import Target
 from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES, DEFAULT_TIMEOUT_MS
 from memmock.errors import MemmockError
@@ -194,7 +194,7 @@ class _Writer:
             arguments.append([f"form=Form({form})"])
         if case.authorization is not None:
             right = self._target.authorization or ""
-            arguments.append([f"authorization={altered(right, case.authorization)}"])
+            arguments.append([f"authorization={made_from(right, case.authorization)}"])
         if case.body is not None:
             body = self._hide(case.body.decode("utf-8", "surrogateescape"))
             arguments.append(_prefixed("body=", _literal(body.encode("utf-8", "surrogateescape"))))

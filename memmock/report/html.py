@@ -146,13 +146,11 @@ def _card(entry: Entry, number: int) -> str:
     calls = [_call(call, f" {n}" if many else "", entry) for n, call in enumerate(entry.calls, 1)]
     if entry.together:
         calls.append(f'<p class="soft">The {len(entry.calls)} calls were made at the same time.</p>')
-    place = f"at {entry.pointer}: " if entry.pointer else ""
-    flaky = " (not every time)" if entry.flaky else ""
     return _CARD.format(
         number=number,
         severity=_text(entry.severity),
         code=_text(entry.code),
-        what=_text(printable(f"{place}{entry.message}{flaky}")),
+        what=_text(printable(entry.seen)),
         title=_text(entry.title),
         reason=_text(entry.reason),
         calls="\n".join(calls),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memmock.codings import undone
 from memmock.conformance.case import as_curl
 from memmock.conformance.finding import SHOWN_CHARS, Finding, Outcome, Result
-from memmock.conformance.reproduction import altered, secrets_of
+from memmock.conformance.reproduction import made_from, secrets_of
 from memmock.conformance.session import Answer, Target
 from memmock.errors import MemmockError
 from memmock.http import Headers, Reply, Request, header
@@ -93,6 +93,12 @@ class Entry:
     calls: tuple[Call, ...]
     together: bool
     flaky: bool
+
+    @property
+    def seen(self) -> str:
+        """What was seen, in one line: where, unless the message says so, what, and how often."""
+        place = f"at {self.pointer}: " if self.pointer and self.pointer not in self.message else ""
+        return f"{place}{self.message}{' (not every time)' if self.flaky else ''}"
 
 
 class Verdict(NamedTuple):
@@ -247,7 +253,7 @@ class _Hiding:
         asked, reply = self._exchanged(answer)
         sent = answer.request.header("Authorization")
         changed = self._altered(sent)
-        authorization = ALTERED if changed else AUTHORIZATION
+        authorization = AUTHORIZATION if not changed else ALTERED if sent else ""
         headers = tuple(
             (name, authorization if name.lower() == "authorization" else value)
             for name, value in asked.headers
@@ -255,7 +261,7 @@ class _Hiding:
         curl = as_curl(asked, self.url)
         short = _short_curl(asked, self.url)
         if changed:
-            curl, short = (each.replace(f'{AUTHORIZATION}"', f'{ALTERED}"', 1) for each in (curl, short))
+            curl, short = _with_altered(curl, sent), _with_altered(short, sent)
         return Call(
             method=asked.method,
             target=asked.target,
@@ -279,7 +285,7 @@ class _Hiding:
         if sent is None:
             return ""
         sent = sent.encode("latin-1", "replace").decode("utf-8", "replace")
-        return "" if sent == self._right else altered(self._right, sent)
+        return "" if sent == self._right else made_from(self._right, sent)
 
     def _exchanged(self, answer: Answer) -> tuple[Request, ShownReply | None]:
         """Return a request without secrets, and what may be shown of the reply."""
@@ -328,6 +334,13 @@ def _is_text(body: bytes) -> bool:
 def _beginning(body: bytes, size: int) -> Text:
     text = body.decode("utf-8", "backslashreplace")
     return Text(text[:SHOWN_CHARS], size, len(text) > SHOWN_CHARS or size > _LOOKED_AT_BYTES)
+
+
+def _with_altered(curl: str, sent: str | None) -> str:
+    """Return a command with another authorization; curl has its own way to write an empty one."""
+    if sent:
+        return curl.replace(f'{AUTHORIZATION}"', f'{ALTERED}"', 1)
+    return curl.replace(f': {AUTHORIZATION}"', ';"', 1)
 
 
 def _as_utf8(value: str) -> str:

@@ -10,6 +10,8 @@ from memmock.strictjson import printable
 
 _WIDTH = 100
 _LABEL = 11
+_MOST_CALLS = 3
+_BESIDE_CHARS = 80
 _BODY_CHARS = 500
 """So much of a body is shown; the other formats have more."""
 _STATES = ("passed", "not applicable", "violated")
@@ -26,18 +28,13 @@ def as_text(report: Report) -> str:
 def rendered_finding(entry: Entry) -> str:
     """Return one finding as a block of lines without a line break at the end."""
     told = [headline(entry), *_labelled("why", entry.reason)]
-    for n, call in enumerate(entry.calls, 1):
-        told += _call(call, f" {n}" if len(entry.calls) > 1 else "", entry)
-    if entry.together:
-        told += _labelled("", f"The {len(entry.calls)} calls were made at the same time.")
+    told += _calls(entry)
     return "\n".join([*told, *_labelled("expected", entry.expected)])
 
 
 def headline(entry: Entry) -> str:
     """Return what was seen, in one line: `RES302 error  at /memories: holds 3 memories, …`."""
-    place = f"at {entry.pointer}: " if entry.pointer else ""
-    flaky = "  (not every time)" if entry.flaky else ""
-    return printable(f"{entry.code} {entry.severity}  {place}{entry.message}{flaky}")
+    return printable(f"{entry.code} {entry.severity}  {entry.seen}")
 
 
 def reply_lines(call: Call, entry: Entry, chars: int) -> list[str]:
@@ -49,6 +46,20 @@ def reply_lines(call: Call, entry: Entry, chars: int) -> list[str]:
     told += [f"{name}: {value}" for name, value in call.reply.headers if name.lower() in wanted]
     body = str(call.reply.body.upto(chars))
     return [printable(line) for line in (*told, body or "(no body)")]
+
+
+def _calls(entry: Entry) -> Iterator[str]:
+    """Yield the calls of a finding, with numbers; of many that were made together, only the last in full."""
+    calls = entry.calls
+    if entry.together and len(calls) > _MOST_CALLS:
+        beside = [printable(str(call.body.upto(_BESIDE_CHARS))) for call in calls[:-1]]
+        yield from _call(calls[-1], "", entry)
+        yield from _block("together", [f"with {count(len(beside), 'other call')}:", *beside])
+        return
+    for n, call in enumerate(calls, 1):
+        yield from _call(call, f" {n}" if len(calls) > 1 else "", entry)
+    if entry.together:
+        yield from _block("together", [f"The {len(calls)} calls were made at the same time."])
 
 
 def _call(call: Call, number: str, entry: Entry) -> Iterator[str]:
