@@ -130,7 +130,10 @@ class Cassette:
 
     def play(self, request: Request) -> int | Miss:
         """Return the number of the interaction that is played to a request, or why there is none."""
-        request = self.redactor.request(request)
+        return self.find(self.redactor.request(request))
+
+    def find(self, request: Request) -> int | Miss:
+        """Return the same for a request whose secrets are hidden already."""
         key = self.matcher.key(request)
         with self._lock:
             recordings = self._found.get(key)

@@ -163,7 +163,7 @@ def _reply(value: Any, place: Place) -> tuple[Reply, str]:
         code, reason = status.get("code"), status.get("message")
         code_place = (*place, "status", "code")
         body = _reply_body(value.get("body"), (*place, "body"))
-    if type(code) is not int or not 0 <= code <= 999:
+    if type(code) is not int or not 200 <= code <= 999:
         raise Mistake(code_place, f"must be a status of HTTP, not {shown(code)}")
     reason_place = (*place, "status", "message")
     if reason is not None and not isinstance(reason, str):

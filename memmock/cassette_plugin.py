@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import warnings
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +35,8 @@ _ENV = {
 }
 _FIXTURES = ("memmock_cassette", "memmock_vcr")
 _TAPE = pytest.StashKey["Tape"]()
-_FAILED = pytest.StashKey[bool]()
+_PASSED = pytest.StashKey[bool]()
+_BEGUN = pytest.StashKey[set[Path]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,7 +60,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name in ("record", "upstream", "repeats"):
         parser.addini(f"memmock_{name}", f"{name} of memmock's cassettes, see docs/cassettes.md")
     for name in _LISTS:
-        parser.addini(f"memmock_{name}", f"{name} of memmock's cassettes", type="args", default=None)
+        # a regular expression holds spaces and backslashes
+        kind: Any = "linelist" if name == "redact_patterns" else "args"
+        parser.addini(f"memmock_{name}", f"{name} of memmock's cassettes", type=kind, default=None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -91,9 +95,10 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show with a test that failed what its cassette has to say."""
     report = yield
+    if call.when == "call":
+        item.stash[_PASSED] = report.passed
     if call.when == "call" and report.failed and (tape := item.stash.get(_TAPE, None)) is not None:
-        item.stash[_FAILED] = True
-        said = [tape.complaint()]
+        said = [tape.complaint(), *(f"Recorded: {doubt}." for doubt in tape.doubts)]
         if tape.recorded:
             said.append(f"What was recorded is not saved, as the test failed ({tape.path}).")
         if text := "\n\n".join(part for part in said if part):
@@ -149,6 +154,10 @@ def memmock_vcr(request: pytest.FixtureRequest) -> Iterator[Tape]:
         from memmock.patching import patched
         from memmock.tape import Caught
 
+        if "memmock_cassette" in request.fixturenames:
+            raise MemmockError(
+                "a test has memmock_cassette or memmock_vcr, not both: they play the same file"
+            )
         settings = _settings(request, "memmock_vcr")
         tape = _tape(request, settings, "memmock_vcr", anywhere=False)
         allow_hosts = _listed(settings.get("allow_hosts", ()))
@@ -159,10 +168,15 @@ def memmock_vcr(request: pytest.FixtureRequest) -> Iterator[Tape]:
 
 
 def _finish(request: pytest.FixtureRequest, tape: Tape) -> None:
-    """Save what was recorded and say what is wrong, unless the test has failed already."""
-    if not request.node.stash.get(_FAILED, False):
-        tape.save()
-        tape.verify()
+    """Save what was recorded and say what is wrong, if the test has passed so far."""
+    if not request.node.stash.get(_PASSED, False):
+        return
+    for doubt in tape.doubts:
+        from memmock.mock import MemmockWarning
+
+        warnings.warn(MemmockWarning(f"recorded: {doubt}"), stacklevel=1)
+    tape.save()
+    tape.verify()
 
 
 @contextmanager
@@ -227,6 +241,11 @@ def _known(who: str, given: object) -> Mapping[str, Any]:
         if value is not None and name in (*_TEXTS, *_LISTS) and not texts:
             kind = "a list of texts" if name in _LISTS else "a text"
             raise MemmockError(f"{who} {name} as {kind}, not {value!r}")
+    if not isinstance(given.get("allow_unplayed") or False, bool):
+        raise MemmockError(f"{who} allow_unplayed as True or False, not {given['allow_unplayed']!r}")
+    timeout_ms = given.get("timeout_ms")
+    if timeout_ms is not None and (type(timeout_ms) is not int or timeout_ms < 1):
+        raise MemmockError(f"{who} timeout_ms as a positive whole number, not {timeout_ms!r}")
     return given
 
 
@@ -247,8 +266,15 @@ def _tape(request: pytest.FixtureRequest, settings: dict[str, Any], marker: str,
     # one that several tests share is played whole by none of them
     fields.setdefault("allow_unplayed", name is not None)
     path = _file(request.getfixturevalue("memmock_cassette_dir"), name or _own_name(request.node))
+    if name is not None and path in request.config.stash.setdefault(_BEGUN, set()):
+        # an earlier test of this run has recorded it: what it recorded stays
+        fields["record"] = {"once": "new_episodes", "rewrite": "all"}.get(
+            fields.get("record", ""), fields.get("record", "none")
+        )
     tape = Tape(path, TapeSettings(**fields), anywhere=anywhere)
     request.node.stash[_TAPE] = tape
+    if tape.is_new or tape.mode == "rewrite":
+        request.config.stash.setdefault(_BEGUN, set()).add(path)
     if (orphans := request.config.stash.get(_ORPHANS, None)) is not None:
         orphans.used.add(str(path))
     return tape
@@ -274,7 +300,7 @@ def _shared_name(node: pytest.Item, marker: str) -> str | None:
     """Return the cassette that the nearest marker names, None when none does."""
     for mark in node.iter_markers(marker):
         name = mark.args[0] if mark.args else mark.kwargs.get("name")
-        if name is not None and (not isinstance(name, str) or not name.strip()):
+        if name is not None and (not isinstance(name, str) or not name.strip() or "\0" in name):
             raise MemmockError(f"@pytest.mark.{marker} takes the name of a cassette, not {name!r}")
         if name is not None:
             return str(name)
@@ -297,7 +323,8 @@ _LONGEST = 180
 
 
 def _file(directory: Path, name: str) -> Path:
-    return directory / (name if name.endswith((".yaml", ".yml", ".json")) else f"{name}.yaml")
+    named = name if name.endswith((".yaml", ".yml", ".json")) else f"{name}.yaml"
+    return Path(os.path.normpath(directory / named))
 
 
 # ---- cassettes that no test uses
@@ -316,6 +343,8 @@ class _Orphans:
         for item in items:
             self.modules.add(str(item.path))
             directory = item.path.parent / "cassettes" / item.path.stem
+            if item.get_closest_marker("vcr"):  # pytest-recording's are in the same place
+                self.used.add(str(_file(directory, _own_name(item))))
             for fixture in _FIXTURES:
                 if fixture in getattr(item, "fixturenames", ()):
                     self.used.add(str(_file(directory, _shared_name(item, fixture) or _own_name(item))))
@@ -375,3 +404,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("cassettes that no test uses", red=True)
         for path in left:
             terminalreporter.line(path)
+        terminalreporter.line("Delete them, or let a test play them.")

@@ -32,9 +32,14 @@ class Playing:
                     f"memmock_upstream in the ini file (the mode is {tape.mode})"
                 )
             recorder = Recorder(
-                upstream, tape.keep, redactor=tape.redactor, path=path, failures=tape.failures
+                upstream,
+                tape.keep,
+                redactor=tape.redactor,
+                path=path,
+                failures=tape.failures,
+                unanswered=tape.unanswered,
             )
-        self._replay = Replay(tape.cassette, path=path, play=tape.play, otherwise=recorder)
+        self._replay = Replay(tape.cassette, paths=(path,), play=tape.play, otherwise=recorder)
         self.handler: Handler = self._replay if tape.plays or recorder is None else recorder
         self._journals = [self._replay.journal, *([recorder.journal] if recorder else [])]
 

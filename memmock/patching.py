@@ -108,6 +108,7 @@ class _Cassette:
         self._tape = tape
 
     def can_play_response_for(self, asked: Any) -> bool:
+        __tracebackhide__ = True
         if not hasattr(asked, "memmock_found"):
             found = self._tape.play(_request(asked), asked.uri)
             if found is None and self.write_protected:

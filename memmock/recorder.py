@@ -20,11 +20,14 @@ from memmock.http import Reply, Request, check_path
 from memmock.journal import Journal
 from memmock.redaction import Redactor
 from memmock.rules import reply_violations, request_violations
+from memmock.tool_result import ToolError
 from memmock.upstream import Upstream, end_to_end, no_reply
 
 
 class Recorder:
     """Forwards each request to the upstream, and hands the interaction to `keep`, its secrets hidden.
+
+    The journal has the calls as they were recorded, or with what is known to be secret hidden.
 
     What cannot be recorded is answered all the same, and its reason added to `failures`.
 
@@ -33,6 +36,7 @@ class Recorder:
         keep: takes an interaction; called on the server's loop.
         redactor: takes the secrets out.
         path: where the proxy answers, any gateway prefix may stand before it.
+        unanswered: takes why a request was not answered by the upstream, or why it was refused there.
         record_errors: also record the 502 and 504 that stand for a reply that never came.
         before: how many interactions there are already.
         failures: what takes the reasons.
@@ -48,6 +52,7 @@ class Recorder:
         record_errors: bool = False,
         before: int = 0,
         failures: list[str] | None = None,
+        unanswered: Callable[[Request, str], object] | None = None,
     ) -> None:
         check_path(path)
         self.upstream = upstream
@@ -60,6 +65,7 @@ class Recorder:
         self._path = path
         self._record_errors = record_errors
         self._before = before
+        self._unanswered = unanswered or (lambda request, why: None)
         self._calls: set[asyncio.Task[Reply]] = set()  # the loop itself does not hold on to them
 
     async def __call__(self, request: Request) -> Reply:
@@ -77,9 +83,9 @@ class Recorder:
     async def _call(self, request: Request) -> Reply:
         received_at, start = time.time(), time.perf_counter()
         refused = self._refused(request)
-        reply, recording = (refused, "") if refused else await self._forwarded(request)
+        reply, shown, recording = (refused, refused, "") if refused else await self._forwarded(request)
         duration_s = time.perf_counter() - start
-        self.journal.add(request, reply, received_at, duration_s, recording=recording)
+        self.journal.add(self._redactor.request(request), shown, received_at, duration_s, recording=recording)
         return reply
 
     async def close(self) -> None:
@@ -93,41 +99,58 @@ class Recorder:
             return Reply.error(404, "not_found", f"nothing is here; what is forwarded is {self._path}")
         return None
 
-    async def _forwarded(self, request: Request) -> tuple[Reply, str]:
-        """Return the reply to a request, and what it was recorded as."""
+    async def _forwarded(self, request: Request) -> tuple[Reply, Reply, str]:
+        """Return the reply to a request, what may be shown of it, and what it was recorded as."""
         try:
             exchange = await self.upstream.exchange(request)
         except MemmockError:
-            return Reply.error(503, "stopped", "the recording was stopped during the call"), ""
-        if exchange.complete and exchange.reply is not None:
+            why = "the recording was stopped during the call"
+            self._unanswered(request, why)
+            self.failures.append(f"a call was not recorded: {why}")
+            stopped = Reply.error(503, "stopped", why)
+            return stopped, stopped, "not recorded"
+        if exchange.complete and exchange.reply is not None and exchange.reply.status >= 200:
             reply = exchange.reply._replace(headers=end_to_end(exchange.reply.headers))
             reason = exchange.reason
         else:
-            assert exchange.result.error is not None
-            reply = no_reply(exchange.result.error)
-            reason = HTTPStatus(reply.status).phrase
-            if not self._record_errors:
-                return reply, ""
-        return reply, self._recorded(request, exchange, reply, reason)
-
-    def _recorded(self, request: Request, exchange: Exchange, reply: Reply, reason: str) -> str:
-        try:
-            self._keep(
-                interaction(
-                    exchange.request,
-                    self.upstream.uri(request),
-                    reply,
-                    reason,
-                    elapsed_ms=exchange.elapsed_s * 1000,
-                    redactor=self._redactor,
-                )
+            error = exchange.result.error or ToolError(
+                "connection_failed", "the provider sent no final answer"
             )
+            reply = no_reply(error)
+            reason = HTTPStatus(reply.status).phrase
+            why = error.message.replace("provider", "upstream")
+            self._unanswered(request, why)
+            if not self._record_errors:
+                return reply, reply, "not recorded"
+        if reply.status in _REFUSALS:
+            self._unanswered(request, f"the upstream answered {reply.status}")
+        return reply, *await self._recorded(request, exchange, reply, reason)
+
+    async def _recorded(
+        self, request: Request, exchange: Exchange, reply: Reply, reason: str
+    ) -> tuple[Reply, str]:
+        def made() -> Interaction:
+            return interaction(
+                exchange.request,
+                self.upstream.uri(request),
+                reply,
+                reason,
+                elapsed_ms=exchange.elapsed_s * 1000,
+                redactor=self._redactor,
+            )
+
+        try:
+            if len(request.body) + len(reply.body) <= _AT_ONCE_BYTES:
+                recorded = made()
+            else:  # to look into it takes a while, and others shall not wait for it
+                recorded = await asyncio.to_thread(made)
+            self._keep(recorded)
         except (MemmockError, OSError) as error:
             self.failures.append(str(error))
             reason = str(error).removeprefix("a call was not recorded: ")
-            return f"not recorded: {reason}"
+            return Reply(reply.status), f"not recorded: {reason}"
         self.recorded += 1
-        return f"interaction {self.recorded + self._before}"
+        return recorded.reply, f"interaction {self.recorded + self._before}"
 
 
 def interaction(
@@ -153,6 +176,8 @@ def interaction(
     return redacted(recorded, redactor)
 
 
+_AT_ONCE_BYTES = 32 * 1024
+_REFUSALS = (401, 403)
 _JUDGED_BYTES = 1024 * 1024
 """Larger replies are not judged while a recording runs: it takes seconds, and no consumer takes them."""
 

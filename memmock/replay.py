@@ -17,10 +17,11 @@ class Replay:
 
     Args:
         cassette: what is played.
-        path: where it answers, any gateway prefix may stand before it; the recorded paths when None.
+        paths: where it answers, any gateway prefix may stand before them; wherever it was recorded when there
+            are none.
         latency: answer as late as the upstream did.
         names: how each interaction is called in messages, as `interaction 2 of chat.yaml`.
-        play: chooses the interaction, in place of the cassette.
+        play: chooses the interaction for a request without secrets, in place of the cassette.
         otherwise: answers what was not recorded, in place of the 404.
     """
 
@@ -28,7 +29,7 @@ class Replay:
         self,
         cassette: Cassette,
         *,
-        path: str | None = None,
+        paths: Sequence[str] = (),
         latency: bool = False,
         names: Sequence[str] = (),
         play: Callable[[Request], int | Miss] | None = None,
@@ -36,23 +37,27 @@ class Replay:
     ) -> None:
         self.cassette = cassette
         self.journal = Journal()
-        self._path = path
+        self.missed = 0
+        """How many requests were not recorded."""
+        self._paths = tuple(paths)
         self._latency = latency
         self._names = names
-        self._play = play or cassette.play
+        self._play = play or cassette.find
         self._otherwise = otherwise
         self._replies: dict[int, Reply] = {}
 
     def __call__(self, request: Request) -> Reply | Awaitable[Reply]:
         """Return the recorded reply, or a 404 that says what is nearest."""
         received_at, start = time.time(), time.perf_counter()
-        if self._path is not None and not request.path.endswith(self._path):
-            reply, name = Reply.error(404, "not_found", f"nothing is here; the path is {self._path}"), ""
+        sent, request = request, self.cassette.redactor.request(request)
+        if self._paths and not request.path.endswith(self._paths):
+            reply, name = Reply.error(404, "not_found", f"nothing is here; the path is {self._paths[0]}"), ""
         else:
             played = self._play(request)
             if isinstance(played, Miss):
                 if self._otherwise is not None:
-                    return self._otherwise(request)
+                    return self._otherwise(sent)
+                self.missed += 1
                 reply, name = missed(played, self.name), ""
             else:
                 reply, name = self._reply(played), self.name(played)
@@ -88,7 +93,9 @@ def missed(miss: Miss, name: Callable[[int], str]) -> Reply:
                 for found in miss.differences
             ],
         }
-    return Reply.error(404, "not_recorded", " ".join(" ".join(explained(miss, name)).split()), **details)
+    first, *rest = explained(miss, name)
+    differs = "; ".join(" ".join(line.split()) for line in rest)
+    return Reply.error(404, "not_recorded", f"{first} {differs}".strip(), **details)
 
 
 def _carried(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -45,7 +45,7 @@ class TapeSettings:
     redact_headers: tuple[str, ...] = ()
     redact_fields: tuple[str, ...] = ()
     redact_patterns: tuple[str, ...] = ()
-    authorization: str | None = None
+    authorization: str | None = field(default=None, repr=False)
     allow_unplayed: bool = False
 
     def __post_init__(self) -> None:
@@ -78,6 +78,8 @@ class Tape:
         self.misses: list[Miss] = []
         self.failures: list[str] = []
         """What could not be recorded, and why."""
+        self.doubts: list[str] = []
+        """What a user may not have meant to record."""
         self.recorded: list[Interaction] = []
         self._settings = settings
         self._drifts: list[tuple[int, list[Difference]]] = []
@@ -109,7 +111,7 @@ class Tape:
 
     def play(self, request: Request) -> int | Miss:
         """Return the number of the interaction that answers a request, or why there is none."""
-        found = self.cassette.play(request)
+        found = self.cassette.find(self.redactor.request(request))
         if isinstance(found, Miss) and not self.records:
             self.miss(found)
         return found
@@ -128,6 +130,18 @@ class Tape:
             self.recorded.append(interaction)
             if self.mode == "new_episodes":
                 self.cassette.add(interaction, played=True)
+
+    def unanswered(self, request: Request, why: str) -> None:
+        """Note that the upstream did not answer a request, or refused it."""
+        asks = asked(self.redactor.request(request))
+        with self._lock:
+            if not why.endswith(("401", "403")):
+                self.failures.append(f"The provider did not answer {asks}: {why}.")
+                return
+            way_out = ""
+            if self._settings.authorization is None:
+                way_out = "; no authorization was given for it: MEMMOCK_UPSTREAM_AUTHORIZATION"
+            self.doubts.append(f"to {asks} {why}{way_out}")
 
     def refused(self, addresses: list[str]) -> None:
         """Note connections that went past the cassette, and were refused."""
@@ -194,7 +208,7 @@ class Tape:
 
     def complaint(self) -> str:
         """Return what is wrong, empty for nothing."""
-        parts = [self._missed(), self._drifted(), self._unplayed(), "\n".join(self.failures)]
+        parts = ["\n".join(self.failures), self._missed(), self._drifted(), self._unplayed()]
         return "\n\n".join(part for part in parts if part)
 
     def _here(self) -> str:
@@ -224,6 +238,8 @@ class Tape:
 
     def _unplayed(self) -> str:
         unplayed = self.cassette.unplayed
+        if self.failures:  # what was not answered was not played either
+            return ""
         if not unplayed or self._settings.allow_unplayed or not (self.plays or self.mode == "verify"):
             return ""
         lines = []
@@ -273,6 +289,7 @@ class Caught:
         Raises:
             NotRecorded: nothing was recorded, and nothing is to be sent.
         """
+        __tracebackhide__ = True
         if not self._tape.plays:
             return None
         found = self._tape.play(request)

@@ -288,7 +288,7 @@ interactions = st.lists(
         Interaction,
         st.builds(Request, st.sampled_from(["GET", "POST", "NO", "x"]), st.just("/"), headers, bodies),
         any_text.map(lambda text: f"http://h/{text}"),
-        st.builds(Reply, st.integers(0, 999), headers, bodies),
+        st.builds(Reply, st.integers(200, 999), headers, bodies),
         latin_1,
         any_text,
         st.none() | st.floats(0, 1e12).map(lambda value: round(value, 3)),

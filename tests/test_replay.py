@@ -73,7 +73,7 @@ def test_repeated_retrieval_is_played_in_order_and_then_as_set(repeats, expected
 
 
 def test_path_that_is_set_stands_for_the_recorded_one_and_may_have_a_prefix():
-    replay = Replay(Cassette([recorded("a")], matcher=Matcher(["query"])), path="/here")
+    replay = Replay(Cassette([recorded("a")], matcher=Matcher(["query"])), paths=["/here"])
     assert replay(asking("a")._replace(target="/gw/here?x=1")).status == 200
     assert error_of(replay(asking("a"))) == {
         "code": "not_found",

@@ -129,6 +129,10 @@ def _write(text: str) -> None:
         data = data[os.write(output, data) :]
 
 
+_EXPLAINED = ("not_recorded", "upstream_failed", "upstream_timeout", "stopped")
+"""Errors of record and replay, for which the client is not to blame; what they say is shown."""
+
+
 def as_text(call: Call, retry_of: int | None) -> str:
     """Return a call as a line to read, and a line for each thing that is odd about it."""
     asked = call.retrieval
@@ -143,7 +147,10 @@ def as_text(call: Call, retry_of: int | None) -> str:
         result = f"{call.played}, {call.ending}"
     else:
         error = printable(call.error_code)
-        found = f"refused ({error})" if error else count(len(call.memories), "memory", "memories")
+        if error in _EXPLAINED:
+            found = f"{error}, {printable(call.error_message)}"
+        else:
+            found = f"refused ({error})" if error else count(len(call.memories), "memory", "memories")
         result = f"{found} in {call.duration_s * 1000:.1f} ms"
     if call.recording:
         result += f" ({printable(call.recording)})"

@@ -16,7 +16,8 @@ from memmock.http import check_path
 from memmock.strictjson import printable
 
 if TYPE_CHECKING:
-    from memmock.cassette import Cassette
+    from memmock.cassette import Cassette, Interaction
+    from memmock.replay import Replay
 
 
 @click.command("replay", short_help="Serve cassettes, offline.")
@@ -69,11 +70,11 @@ def command(
     from memmock.server import Server
 
     wanted = MATCH_ON if match_on is None else tuple(name.strip() for name in match_on.split(","))
-    if path is not None:  # it stands for whatever path was recorded
-        check_path(path)
-        wanted = tuple(name for name in wanted if name not in ("path", "target"))
     hidden = redactor(redact_headers, redact_fields, redact_patterns)
     loaded = [(file, load(file)) for file in files]
+    paths = _paths(path, [each for _, interactions in loaded for each in interactions])
+    if paths:  # they stand for the path that was recorded
+        wanted = tuple(name for name in wanted if name not in ("path", "target"))
     cassette = Cassette(
         [each for _, interactions in loaded for each in interactions],
         matcher=Matcher(wanted),
@@ -85,10 +86,10 @@ def command(
         for file, interactions in loaded
         for number in range(1, len(interactions) + 1)
     ]
-    replay = Replay(cassette, path=path, latency=latency == "recorded", names=names)
+    replay = Replay(cassette, paths=paths, latency=latency == "recorded", names=names)
     server = Server(replay, host=host, port=port)
     server.bind()
-    endpoint = server.url + (path or _recorded_path(cassette))
+    endpoint = server.url + (paths[0] if paths else cassette.interactions[0].request.path)
     ready = json.dumps({"endpoint": endpoint}) if form == "json" else _welcome(cassette, files, endpoint)
     line = as_json if form == "json" else as_text
     end = as_json_at_end if form == "json" else lambda *_: ""
@@ -99,10 +100,30 @@ def command(
         all_of_them=form == "json",
     ):
         server.run(ready=lambda: click.echo(ready))
+    click.echo(_summed_up(cassette, replay, form))
 
 
-def _recorded_path(cassette: Cassette) -> str:
-    return cassette.interactions[0].request.path if cassette.interactions else DEFAULT_PATH
+def _paths(path: str | None, recorded: list[Interaction]) -> tuple[str, ...]:
+    """Return where to answer whatever was recorded; nothing where several paths have to be told apart.
+
+    The path that `memmock record` answers at is one of them: who was pointed there finds the recording too.
+    """
+    if path is not None:
+        check_path(path)
+        return (path,)
+    known = list(dict.fromkeys(each.request.path for each in recorded))
+    return () if len(known) > 1 else tuple(dict.fromkeys([*known, DEFAULT_PATH]))
+
+
+def _summed_up(cassette: Cassette, replay: Replay, form: str) -> str:
+    unplayed = len(cassette.unplayed)
+    played = sum(cassette.plays)
+    if form == "json":
+        return json.dumps({"played": played, "missed": replay.missed, "unplayed": unplayed})
+    return (
+        f"\n{count(played, 'call')} played, {replay.missed} not recorded; "
+        f"{count(unplayed, 'interaction')} never played"
+    )
 
 
 def _welcome(cassette: Cassette, files: tuple[str, ...], endpoint: str) -> str:

@@ -14,9 +14,37 @@ from memmock.conformance.case import PLAIN, Case, Form
 from memmock.contract import MEMORY_TYPES
 
 WORDS = (
-    "tea", "茶", "名字", "喜欢", "工作", "家人", "项目", "语言", "习惯", "朋友", "计划", "预算", "昨天", "用户",
-    "name", "like", "work", "family", "project", "language", "pet", "friend", "food", "budget", "the", "user",
-)  # fmt: skip
+    *(
+        "tea",
+        "茶",
+        "名字",
+        "喜欢",
+        "工作",
+        "家人",
+        "项目",
+        "语言",
+        "习惯",
+        "朋友",
+        "计划",
+        "预算",
+        "昨天",
+        "用户",
+    ),
+    *(
+        "name",
+        "like",
+        "work",
+        "family",
+        "project",
+        "language",
+        "pet",
+        "friend",
+        "food",
+        "budget",
+        "the",
+        "user",
+    ),
+)
 """Common words: some memory has one of them."""
 
 PHRASES = (
@@ -38,43 +66,47 @@ BROAD = " ".join(WORDS)
 
 ODD: dict[str, tuple[str, ...]] = {
     "single": ("a", "我", "0", "é"),
-    "numbers": ("7", "-1", "3.5", "1e999", "2026", "2026-02-30", "00:61", "12345678901234567890"),
+    "numbers": ("7", "-1", "1e999", "2026-02-30", "3.5", "2026", "00:61", "12345678901234567890"),
     "digits that are not ASCII": ("²", "①", "½", "٣", "１２３", "Ⅷ", "三", "𝟙"),
-    "case folding": ("ß", "İ", "ı", "ﬁ", "ŉ", "ΐ", "ς", "Å", "STRASSE straße"),
-    "width": ("ＡＢＣ", "ﾃｽﾄ", "Ｔｅａ　ｔｉｍｅ", "，。！"),
-    "emoji": ("😀", "☕", "❤️", "🫠", "🛝", "🪿", "⏰", "🀄"),
-    "emoji sequences": ("👨‍👩‍👧‍👦", "🏳️‍🌈", "🇨🇳", "👍🏽", "1️⃣", "🏴󠁧󠁢󠁳󠁣󠁴󠁿"),
-    "beyond 16 bits": ("𠮷野家", "𝒜", "𐍈", "\U0010fffd"),
-    "combining": ("e\u0301", "\u0301", "a\u0300\u0301\u0302\u0303", "Z͑ͫ̓a̴l͙g̈o", "각", "ก็"),
+    "case folding": ("ß", "İ", "ﬁ", "ı", "ŉ", "ΐ", "ς", "Å", "STRASSE straße"),
+    "width": ("ＡＢＣ", "ﾃｽﾄ", "Ｔｅａ　ｔｉｍｅ"),
+    "emoji": ("☕", "😀", "🫠", "❤️", "🛝", "🪿", "⏰", "🀄"),
+    "emoji sequences": ("👨‍👩‍👧‍👦", "🇨🇳", "👍🏽", "1️⃣", "🏳️‍🌈", "🏴󠁧󠁢󠁳󠁣󠁴󠁿"),
+    "beyond 16 bits": ("𠮷野家", "𝒜", "\U0010fffd", "𐍈"),
+    "combining": ("e\u0301", "\u0301", "a\u0300\u0301\u0302\u0303", "각", "Z͑ͫ̓a̴l͙g̈o", "ก็"),
     "marks of direction": ("\u200f", "\u202e", "\u2066tea", "שלום", "مرحبا tea"),
-    "invisible": ("\u200b", "\u200d", "\u00ad", "\ufe0f", "\u2060", "\ufeff", "\ufefftea"),
-    "noncharacters": ("\ufffe", "\uffff", "\U0001ffff", "\ufffd", "\ue000"),
-    "controls": ("\0", "tea\0time", "\x01", "\x08", "\x1b[31m", "\x7f", "\x80", "\x9f"),
-    "white space": ("\t", "\n", "\r", "\r\n", "\u2028", "\x85", "\x0b", "\u00a0", "\u3000", "  ", "\x1c"),
+    "invisible": ("\u200b", "\u200d", "\ufeff", "\ufe0f", "\u00ad", "\u2060", "\ufefftea"),
+    "noncharacters": ("\ufffe", "\U0001ffff", "\ufffd", "\ue000", "\uffff"),
+    "controls": ("\0", "\x1b[31m", "\x7f", "\x80", "tea\0time", "\x01", "\x08", "\x9f"),
+    "white space": ("\n", "\r\n", "\t", "\u2028", "\r", "\x85", "\x0b", "\u00a0", "\u3000", "  ", "\x1c"),
     "quotes": ("'", '"', "`", "“茶”", "「茶」", "it's", 'say "tea"', "'unclosed", '"unclosed', "\"'`"),
-    "backslashes": ("\\", "tea\\", "\\u", "\\x", "\\n", "\\u0041", "\\N{", "\\1", "C:\\new\\table", "\\\\"),
-    "formats": ("{", "}", "{}", "{0}", "{x}", "%", "%s", "%d", "100%", "%(x)s", "%00", "%zz", "%E8%8C%B6"),
-    "templates": ("${x}", "$x", "{{x}}", "{% x %}", "<%= x %>", "#{x}", "$1", "\\g<0>"),
-    "markup": ("<img src=x>", "<b>茶</b>", "&amp;", "&#0;", "]]>", "<!--", "</script>", "**茶**", "# 茶"),
+    "backslashes": ("tea\\", "\\u", "\\x", "\\n", "\\", "\\u0041", "\\N{", "\\1", "C:\\new\\table"),
+    "formats": ("{", "{0}", "%s", "100%", "}", "{}", "{x}", "%", "%d", "%(x)s", "%00", "%zz", "%E8%8C%B6"),
+    "templates": ("${x}", "{{x}}", "{% x %}", "<%= x %>", "$x", "#{x}", "$1", "\\g<0>"),
+    "markup": ("<img src=x>", "&amp;", "]]>", "**茶**", "<b>茶</b>", "&#0;", "<!--", "</script>", "# 茶"),
     "SQL": ("' OR '1'='1", "'; --", "%' OR 1=1 --", "a_b", "/* tea */", "'||'"),
-    "regular expressions": ("(", ")", "[", "]", "*", "+", "?", "^", "$", ".", "|", "a{2", "(?", "[z-a]", "c++"),
-    "search syntax": ("AND", "tea AND", "NOT tea", "type:style", "tea~2", "tea^2", "-tea", "+tea", "NEAR("),
-    "paths": ("../", "../../etc/hosts", "/", "https://example.org/?a=1&b=2", "a@example.org", "file.txt"),
-    "shell": ("--help", ";", "&", "|", "$(x)", "!", "~", "#", "@tea"),
-    "punctuation": ("?", "...", "?!.,;:", "。", "？！，、；：", "……", "——", "()", "-"),
-    "words of a language": ("null", "None", "undefined", "true", "false", "NaN", "Infinity", "nil", "[]",
-                            "[object Object]", "__proto__", "constructor", "toString", "0x10"),
+    "regular expressions": (
+        *("(", "[", "*", "+", ")", "]", "?", "^", "$", ".", "|"),
+        *("a{2", "(?", "[z-a]", "c++"),
+    ),
+    "search syntax": ("AND", "type:style", "NOT tea", "-tea", "tea AND", "tea~2", "tea^2", "+tea", "NEAR("),
+    "paths": ("../", "https://example.org/?a=1&b=2", "a@example.org", "/", "../../etc/hosts", "file.txt"),
+    "shell": ("--help", ";", "$(x)", "~", "&", "|", "!", "#", "@tea"),
+    "punctuation": ("?", "。", "？！，、；：", "...", "?!.,;:", "……", "——", "()", "-"),
+    "words of a language": (
+        *("null", "None", "undefined", "true", "false", "NaN", "Infinity", "nil", "[]"),
+        *("[object Object]", "__proto__", "constructor", "toString", "0x10"),
+    ),
     "other scripts": ("Привет", "おちゃ", "오늘", "สวัสดี", "नमस्ते", "Ελλάδα", "Malmö", "naïve"),
-    "no memory": ("qzxvkjw", "量子色动力学重整化", "zzzz-0000"),
-}  # fmt: skip
-"""Texts that are handled wrongly here and there, by kind; some are white space only."""
+    "no memory": ("qzxvkjw", "量子色动力学重整化"),
+}
+"""Texts that are handled wrongly here and there, by kind, the most telling first; some are white space."""
 
 HINTS = (
-    "", "last week", "yesterday", "上周", "昨天", "2025-01", "2025", "long ago", "去年", "today", "now",
-    "last month", "3 days ago", "三天前", "3天前", "十年前", "2025年1月", "2026-06-01", "2026-06-01T00:00:00Z",
-    "between March and May", "in 2019", "next year", "last winter", "上个月", "前天晚上", "最近", "从来没有",
-    "2025-13", "2025-02-30", "0000-00-00", "0", "-1", "99999999999 days ago", "a week or so", "asdf", "²天前",
-    "周八", "😀", " ", "'", "(", "%s", "{}", "\\", "null", "\n", "\0",
+    "", "last week", "yesterday", "上周", "昨天", "2025-01", "long ago", "去年", "today", "now", "in 2019",
+    "last month", "3 days ago", "三天前", "3天前", "十年前", "2025年1月", "2026-06-01T00:00:00Z",
+    "between March and May", "next year", "上个月", "最近", "从来没有", "2025-02-30", "0000-00-00", "0", "-1",
+    "99999999999 days ago", "asdf", "²天前", "😀", " ", "'", "(", "%s", "{}", "\\", "\n",
 )  # fmt: skip
 """Times as people say them, and what is none."""
 
@@ -125,6 +157,9 @@ CHANGES: tuple[tuple[str, Any], ...] = (
 """Each attribute of a form with each value that is not plain."""
 
 
+_ALONE = 4
+
+
 def said(text: str) -> str:
     """Return a text as a query: what is white space only stands between words."""
     return text if text.strip() else f"tea{text}茶"
@@ -142,7 +177,7 @@ def _asked(query: str = BROAD, *, form: Form = PLAIN, **fields: Any) -> Case:
 
 
 def _plain() -> Iterator[Case]:
-    for query in (PHRASES[0], PHRASES[1], BROAD, *WORDS, *PHRASES):
+    for query in (*PHRASES[:2], BROAD, *PHRASES[2:], *WORDS[2:8], *WORDS[14:21]):
         yield _asked(query)
 
 
@@ -164,7 +199,6 @@ def _amounts() -> Iterator[Case]:
     every, some = list(MEMORY_TYPES), list(MEMORY_TYPES[:3])
     for most in MOST_RESULTS:
         yield _asked(max_results=most)
-        yield _asked(memory_types=[], max_results=most)
         yield _asked(memory_types=every, max_results=most)
         yield _asked(memory_types=some, max_results=most)
     for kind, most in product(MEMORY_TYPES, (1, 100)):
@@ -180,14 +214,16 @@ def _others() -> Iterator[Case]:
 
 
 def _queries() -> Iterator[Case]:
-    """Every odd text."""
+    """The most telling odd texts of each kind alone, the rest of the kind together."""
     for texts in ODD.values():
-        yield from (_asked(said(text)) for text in texts)
+        yield from (_asked(said(text)) for text in texts[:_ALONE])
+        if rest := " ".join(texts[_ALONE:]):
+            yield _asked(said(rest))
 
 
 def _hits() -> Iterator[Case]:
     """A hint beside a query, for few and for many."""
-    for word, hint in (("工作", "上周"), ("project", "last week"), ("喜欢", "昨天"), ("qzxvkjw", "yesterday")):
+    for word, hint in (("工作", "上周"), ("project", "last week"), ("喜欢", "昨天")):
         yield _asked(word, time_hint=hint)
         yield _asked(word, time_hint=hint, max_results=1)
         yield _asked(word, time_hint=hint, max_results=50, memory_types=["history", "project"])
@@ -198,7 +234,6 @@ def _forms() -> Iterator[Case]:
     full: dict[str, Any] = {"live_id": str(2**63), "memory_types": ["project", "history"], "max_results": 2}
     for name, value in CHANGES:
         form = PLAIN._replace(**{name: value})
-        yield _asked("用户喜欢什么", form=form)
         yield _asked(form=form, reason="用户问到了", time_hint="上周", **full)
     for form in (
         Form(spaced=True, reverse=True),

@@ -1,8 +1,8 @@
-"""Look for requests that a provider does not answer as the contract says: known ones, edges, then random ones.
+"""Look for requests that a provider does not answer as the contract says: known ones, edges, random ones.
 
-What is sent follows from the seed alone: nothing of an answer goes back to Hypothesis, which only draws. When
-a trial shows something wrong, more requests find out what it takes to see it: whether it shows again, alone or
-only after another call, and the smallest case. These come between two examples, and change none of them.
+What is sent follows from the seed alone: nothing of an answer goes back to Hypothesis, which only draws.
+When a trial shows something wrong, more requests find out what it takes to see it: whether it shows again,
+alone or only after another call, and the smallest case. These come between two examples, and change none.
 What is judged on one answer is in `rules`, what on several in `relations`.
 """
 
@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,14 +25,22 @@ from hypothesis import strategies as st
 
 from memmock import strategies
 from memmock.conformance import relations
-from memmock.conformance.boundaries import BROAD, PHRASES, boundary_cases
+from memmock.conformance.boundaries import BROAD, HINTS, PHRASES, boundary_cases
 from memmock.conformance.case import PLAIN, Case, Form
 from memmock.conformance.finding import Finding, Result
 from memmock.conformance.known import Store, Trial
 from memmock.conformance.session import Answer, Over, Session
-from memmock.conformance.shrinking import SIMPLEST_QUERY, Budget, contains, shrunk, signature
+from memmock.conformance.shrinking import (
+    SIMPLEST_QUERY,
+    Budget,
+    contains,
+    has_kind,
+    kinds_of_trigger,
+    shrunk,
+    signature,
+)
 from memmock.contract import DEFAULT_MAX_RESULTS, MEMORY_TYPES
-from memmock.rules import RULES, Rule, Severity
+from memmock.rules import RULES, Rule, Severity, body_violations
 
 EXAMPLES = 2000
 """So many random examples, when nothing else is said and there is time for them."""
@@ -50,6 +58,11 @@ _MOST_OF_A_KIND = 5
 """So many findings of one rule, place and status; more of them are no news."""
 _FLAKY_TRIES = 24
 _RECHECKS = 2
+_TOO_MANY = 429
+_MOST_TOO_MANY = 50
+_LARGE_BYTES = 16 * 1024
+_MANY_RESULTS = 100
+"""A larger body, and more memories, may be refused [ours]."""
 
 Progress = Callable[..., None]
 
@@ -90,6 +103,7 @@ class _Cause(NamedTuple):
     trial: Trial
     key: str
     flaky: bool
+    kinds: frozenset[str] = frozenset()
 
 
 class _Interrupted(BaseException):
@@ -149,23 +163,49 @@ class _Caller:
         self.session = session
         self.asked: dict[Any, list[Case]] = defaultdict(list)
         self._numbers = count(1)
+        self._answers = self._too_many = 0
 
-    def ask(self, case: Case) -> Answer:
-        """Ask on the connection of this thread."""
+    def ask(self, case: Case, *, stay: bool = False) -> Answer:
+        """Ask on the connection of this thread.
+
+        Args:
+            case: what is asked.
+            stay: whether the connection is used again also after an error; a trial of its own looks at that.
+        """
         answer = self.session.ask(case)
+        self._count(answer)
+        if answer.status != 200 and not stay:
+            self.hang_up()
         if case.authorization is None and case.body is None:
             earlier = self.asked[case.fields.get("query") if _is_text(case.fields.get("query")) else None]
             if len(earlier) < 200:
                 earlier.append(case)
         return answer
 
+    def _count(self, answer: Answer) -> None:
+        """Take note of an answer.
+
+        Raises:
+            Over: too many calls were refused as too many.
+        """
+        self._answers += 1
+        self._too_many += answer.status == _TOO_MANY
+        if self._too_many > _MOST_TOO_MANY and self._too_many > self._answers / 2:
+            raise Over("the provider refuses most calls with 429: ask less often")
+
     def own(self, *answers: Answer) -> list[Problem]:
         """Return what is wrong with the last of some answers."""
         last = answers[-1]
+        violations = self.session.violations(last)
+        if any(each.rule.code in ("RES101", "RES102") for each in violations):
+            # what else such a body seems to hold follows from that
+            violations = [each for each in violations if each.rule.code < "RES103"]
         found = [
             Problem(each.rule, _told(each), each.pointer, answers)
-            for each in self.session.violations(last)
+            for each in violations
             if not _MORE.fullmatch(each.message)
+            and not (each.rule.code == "RES001" and _may_refuse(last.case, last.status))
+            and not (each.rule.code in ("RES302", "RES303") and _is_wrong(last.case))
         ]
         if last.case.authorization is not None and last.status >= 500:
             found.append(Problem(RULES["RES002"], f"should be 401 or 403, not {last.status}", "", answers))
@@ -189,6 +229,18 @@ class _Caller:
         if (idle := getattr(local, "idle", None)) is not None:
             local.idle = None
             self.session._leave(idle)
+
+
+def _is_wrong(case: Case) -> bool:
+    """Whether it breaks the contract, so that it is not clear what it asks for."""
+    return any(each.severity is Severity.ERROR for each in body_violations(case.content))
+
+
+def _may_refuse(case: Case, status: int) -> bool:
+    """Whether a refusal is all right although the request keeps the contract, which names no upper bounds."""
+    most = case.fields.get("max_results", 0)
+    beyond = len(case.content) > _LARGE_BYTES or (isinstance(most, int) and most > _MANY_RESULTS)
+    return status == _TOO_MANY or (400 <= status <= 499 and beyond)
 
 
 _MORE = re.compile(r"and \d+ more like this")
@@ -228,13 +280,13 @@ def _again(caller: _Caller, trial: Trial, steady: bool) -> list[Problem]:
 
 
 def _more(caller: _Caller, trial: Trial, steady: bool) -> list[Problem]:
-    """With one memory more."""
+    """With one memory more, or with `how` many."""
     case = caller.fresh(trial.case) if steady else trial.case
     most = case.fields.get("max_results", DEFAULT_MAX_RESULTS)
     if not isinstance(most, int):
         return []
     first = caller.ask(case)
-    second = caller.ask(case.with_fields(max_results=most + 1))
+    second = caller.ask(case.with_fields(max_results=int(trial.how or most + 1)))
     return _related(caller, "RES603", relations.begins_with, first, second)
 
 
@@ -281,7 +333,7 @@ def _refused(caller: _Caller, trial: Trial, steady: bool) -> list[Problem]:
     wrong = _wrong(trial, caller.session.target.authorization)
     if wrong is None:
         return []
-    first = caller.ask(wrong)
+    first = caller.ask(wrong, stay=True)
     good = caller.ask(replace(trial.case, form=trial.case.form._replace(kept=True)))
     found = caller.own(first)
     # whatever it is, it stems from the first when the good call alone is in order
@@ -311,7 +363,9 @@ def _changed(caller: _Caller, trial: Trial, steady: bool) -> list[Problem]:
 def _together(caller: _Caller, trial: Trial, steady: bool) -> list[Problem]:
     """Beside other calls at the same time, `how` many in all."""
     case = replace(trial.case, form=trial.case.form._replace(kept=False))
-    cases = [case, *(case.with_fields(memory_types=[kind]) for kind in MEMORY_TYPES)][: max(2, int(trial.how) // 2)]
+    cases = [case, *(case.with_fields(memory_types=[kind]) for kind in MEMORY_TYPES)][
+        : max(2, int(trial.how) // 2)
+    ]
     alone = [caller.ask(each) for each in cases]
     found = [problem for answer in alone for problem in caller.own(answer)]
     if found:
@@ -369,7 +423,11 @@ def _wrong(trial: Trial, authorization: str | None) -> Case | None:
 
 
 def _related(
-    caller: _Caller, code: str, relation: Callable[[Answer, Answer], str | None], first: Answer, second: Answer
+    caller: _Caller,
+    code: str,
+    relation: Callable[[Answer, Answer], str | None],
+    first: Answer,
+    second: Answer,
 ) -> list[Problem]:
     """Return what is wrong with each of two answers, and then with both."""
     found = [*caller.own(first), *caller.own(second)]
@@ -401,20 +459,28 @@ def _plain_relations() -> Iterator[Trial]:
         yield Trial("more", broad.with_fields(max_results=most))
     for kind in MEMORY_TYPES:
         yield Trial("fewer", broad.with_fields(max_results=50), kind)
+        yield Trial("more", broad.with_fields(memory_types=[kind], max_results=1), "50")
+    for hint in HINTS[1:7]:
+        yield Trial("once", Case({"query": f"{BROAD} {hint}", "time_hint": hint, "max_results": 50}))
     yield Trial("fewer", broad, MEMORY_TYPES[0])
     pair = broad.with_fields(memory_types=["relationship", "project", "profile"], max_results=3)
     yield Trial("fewer", pair, "project")
     yield Trial("fewer", pair, "profile,relationship")
     yield Trial("same", pair)
-    for form in (Form(spaced=True), Form(escaped=True), Form(reverse=True), Form(framing="chunked", slices=2)):
+    for form in (
+        Form(spaced=True),
+        Form(escaped=True),
+        Form(reverse=True),
+        Form(framing="chunked", slices=2),
+    ):
         yield Trial("same", replace(pair, form=form))
     yield Trial("together", broad, "8")
     yield Trial("together", pair, "4")
 
 
 _RANDOM: Final[tuple[tuple[str, str], ...]] = (
-    ("once", ""), ("once", ""), ("once", ""), ("once", ""), ("again", ""), ("again", ""), ("more", ""), ("more", ""),
-    ("same", ""), ("same", ""), *(("fewer", kind) for kind in ("preference", "project", "relationship,history")),
+    ("once", ""), ("once", ""), ("once", ""), ("once", ""), ("again", ""), ("again", ""), 
+    ("more", ""), ("more", "50"), ("same", ""), ("same", ""), *(("fewer", kind) for kind in ("preference", "project", "relationship,history")),
     *(("authorization", how) for how in ALTERATIONS), *(("refused", how) for how in REFUSALS),
     ("together", "4"),
 )  # fmt: skip
@@ -446,6 +512,7 @@ class _Run:
         self.known_tried = 0
         self._caller = _Caller(session)
         self._causes: list[_Cause] = []
+        self._repeated: Counter[str] = Counter()
         self._rules, self._ignored = rules, ignore
         self._progress = progress
         self._over: Over | None = None
@@ -532,7 +599,7 @@ class _Run:
             Over: nothing may be sent any more; what was seen is among the findings.
         """
         for problem in problems:
-            if not self._is_known(trial, problem):
+            if not self._is_known(trial, problem, crowded):
                 _Inquiry(self, trial, problem, crowded).report()
         if self._over is not None:
             raise self._over
@@ -560,29 +627,32 @@ class _Run:
 
     # ---- what is known
 
-    def _is_known(self, trial: Trial, problem: Problem) -> bool:
+    def _is_known(self, trial: Trial, problem: Problem, crowded: bool) -> bool:
         """Whether a problem has a cause that was found already."""
-        key = problem.key
-        # what is wrong for good requests is no news for those with a mistake
-        alike = {key, key.replace("RES002", "RES001")}
-        same = [cause for cause in self._causes if cause.key in alike]
-        if len(same) >= _MOST_OF_A_KIND or (same and _lies_in_data(problem)):
+        same = [cause for cause in self._causes if _alike(cause.key, problem.key)]
+        if len(same) >= _MOST_OF_A_KIND or self._repeated[problem.key] >= _MOST_OF_A_KIND:
+            return True
+        if same and _told_once(problem):
             return True
         case = problem.answers[-1].case if problem.own else trial.case
-        if any(not cause.flaky and _covers(cause.trial, trial, case) for cause in same):
+        if any(not cause.flaky and _covers(cause, problem, trial, case) for cause in same):
             return True
-        if any(cause.flaky for cause in same):  # is it more than that?
-            return self.shows(_alone(trial, problem), key) is None
+        disturbed = crowded and any(cause.key.startswith("RES606") for cause in self._causes)
+        if disturbed or any(cause.flaky for cause in same):  # is it more than that?
+            return self.shows(_alone(trial, problem), problem.key) is None
         return False
 
-    def take(self, trial: Trial, problem: Problem, *, flaky: bool) -> None:
+    def take(self, trial: Trial, problem: Problem, *, flaky: bool, kinds: frozenset[str]) -> None:
         """Add a finding, unless there is one of the same cause."""
         key = problem.key
         for cause in self._causes:
-            alike = cause.trial.kind == trial.kind and signature(cause.trial.case) == signature(trial.case)
-            if cause.key == key and (flaky or alike):
+            twin = cause.trial.kind == trial.kind and signature(cause.trial.case) == signature(trial.case)
+            if _alike(cause.key, key) and (
+                flaky or _told_once(problem) or (twin and cause.trial.how == trial.how) or cause.kinds & kinds
+            ):
+                self._repeated[key] += 1
                 return
-        self._causes.append(_Cause(trial, key, flaky))
+        self._causes.append(_Cause(trial, key, flaky, kinds))
         self.findings.append(problem.finding(flaky=flaky))
         self.failing.append(trial)
 
@@ -598,19 +668,38 @@ class _Run:
         self._shrinking_left_s = max(0.0, self._shrinking_left_s - seconds)
 
 
-def _lies_in_data(problem: Problem) -> bool:
-    """Whether it is about what a memory holds, so that each request that finds the memory shows it."""
-    return problem.rule.code != "RES303" and re.match(r"/memories/\d", problem.pointer) is not None
+def _alike(key: str, other: str) -> bool:
+    """Whether two keys are about the same thing.
+
+    What is wrong for good requests is no news for those with a mistake, nor is the head of an error that is
+    not JSON beside its body.
+    """
+    return _group(key) == _group(other)
 
 
-def _covers(cause: Trial, trial: Trial, case: Case) -> bool:
+def _group(key: str) -> str:
+    code, seen = key.split(" ")[0], key.rsplit(" ", 1)[-1]
+    return f"{code} {seen}" if code == "RES501" else key.replace("RES002", "RES001")
+
+
+def _told_once(problem: Problem) -> bool:
+    """Whether one finding says it all: it is about what a memory holds, or how errors look."""
+    code = problem.rule.code
+    in_data = code != "RES303" and re.match(r"/memories/\d", problem.pointer) is not None
+    return in_data or code in ("RES501", "RES502")
+
+
+def _covers(cause: _Cause, problem: Problem, trial: Trial, case: Case) -> bool:
     """Whether a failure says no more than a cause that is known."""
-    if cause.kind == "authorization":
-        stronger = cause.how == "wrong" and trial.how != "missing"
-        return trial.kind in ("authorization", "refused") and (cause.how == trial.how or stronger)
-    if cause.kind in ("refused", "after", "changed"):
-        return cause.kind != "refused" or cause.kind == trial.kind
-    return contains(case, cause.case)
+    known = cause.trial
+    if known.kind == "authorization":
+        stronger = known.how == "wrong" and trial.how != "missing"
+        return known.how == trial.how or stronger
+    if known.kind in ("refused", "after", "changed"):
+        return known.kind != "refused" or known.kind == trial.kind
+    if problem.own != (known.kind not in _RELATED):
+        return False
+    return contains(case, known.case) or has_kind(case, known.case, cause.kinds)
 
 
 def _alone(trial: Trial, problem: Problem) -> Trial:
@@ -628,6 +717,7 @@ class _Inquiry:
         self._problem = problem
         self._crowded = crowded
         self._budget = run.allowance()
+        self._kinds: frozenset[str] = frozenset()
 
     def report(self) -> None:
         """Add what was found out to the findings, also when it is cut short."""
@@ -641,8 +731,7 @@ class _Inquiry:
                 flaky = not self._run.over and not self._recheck()
         finally:
             self._run.spent(time.monotonic() - start)
-            if self._problem is not None:
-                self._run.take(self._trial, self._problem, flaky=flaky)
+            self._run.take(self._trial, self._problem, flaky=flaky, kinds=self._kinds)
 
     def _repeats(self) -> bool:
         """Go on with the least that shows the problem again; whether there is any."""
@@ -663,6 +752,8 @@ class _Inquiry:
     def _candidates(self) -> Iterator[Trial]:
         if self._trial.kind in _RELATED and not self._problem.own:
             yield self._trial
+            if self._trial.kind == "again":  # it may not forget that it was asked without one
+                yield self._trial._replace(case=self._trial.case.with_fields(live_id="1"))
             return
         alone = _alone(self._trial, self._problem)
         yield alone
@@ -672,7 +763,10 @@ class _Inquiry:
             yield Trial("after", alone.case)
             if self._crowded and _is_text(alone.case.fields.get("query")):
                 beside = Trial("together", alone.case, "8")
-                if self._sees(beside, _key("RES606", self._problem.answers[-1])) and not self._fails_in_turn():
+                if (
+                    self._sees(beside, _key("RES606", self._problem.answers[-1]))
+                    and not self._fails_in_turn()
+                ):
                     yield self._trial
 
     def _fails_in_turn(self) -> bool:
@@ -709,6 +803,12 @@ class _Inquiry:
         trial, key = self._trial, self._problem.key
         if trial.case.body is None:
             shrunk(trial.case, lambda case: self._sees(trial._replace(case=case), key), self._budget)
+            small, run = self._trial, self._run
+            self._kinds = kinds_of_trigger(
+                small.case, lambda case: run.shows(small._replace(case=case), key) is not None, self._budget
+            )
+        else:
+            any(self._sees(trial._replace(case=Case(body=body)), key) for body in (b"", b"{"))
         if self._trial.kind == "together":
             for how in ("2", "4"):
                 if int(how) < int(self._trial.how) and self._sees(self._trial._replace(how=how), key):
@@ -736,7 +836,8 @@ def _changes(earlier: Sequence[Case], case: Case) -> Iterator[dict[str, Any]]:
             for name in {**other.fields, **case.fields}
             if other.fields.get(name) != case.fields.get(name)
         ]
-        if len(names) == 1 and (value := other.fields.get(names[0])) not in seen[names[0]]:
-            if len(seen[names[0]]) < 3:
-                seen[names[0]].append(value)
+        if len(names) == 1 and len(values := seen[names[0]]) < 3:
+            value = other.fields.get(names[0])
+            if value not in values:
+                values.append(value)
                 yield {names[0]: value}

@@ -187,8 +187,7 @@ def made_from(right: str, sent: str, name: str = "AUTHORIZATION") -> str:
     """
     if not right or sent == right:
         return name if right else repr(sent)
-    changes = ("lower", "upper", "swapcase", "title")
-    for change in changes:
+    for change in ("lower", "upper", "swapcase"):
         if sent == getattr(right, change)():
             return f"{name}.{change}()"
     terms: list[str] = []
@@ -218,40 +217,49 @@ def _has_part(right: str, sent: str) -> bool:
     return any(part[1] > free for part in _parts(right, sent) if not isinstance(part, str))
 
 
-_CHANGES: dict[str, Callable[[str], str]] = {
-    "": str,
-    "lower": str.lower,
-    "upper": str.upper,
-    "swapcase": str.swapcase,
-}
+_CHANGES: dict[str, Callable[[str], str]] = {"": str, "lower": str.lower, "upper": str.upper}
 
 
 def _parts(right: str, sent: str) -> Iterator[str | tuple[int, int, str]]:
     """Yield the characters of a text, and in place of those that are in `right` where they are there.
 
-    The longest part is taken each time, or one of the same length that starts where the last one ended. Its
-    third element says how it was changed, empty for not at all.
+    The longest part is taken each time, in any case; the third element says how its case was changed, empty
+    for not at all.
     """
-    changed = {change: make(right) for change, make in _CHANGES.items()}
+    known, text = right.lower(), sent.lower()
+    if len(known) != len(right) or len(text) != len(sent):  # as of "İ": what is where cannot be told
+        known, text = right, sent
     at = 0
     while at < len(sent):
-        best: tuple[int, int, str] | None = None
-        for change, text in changed.items():
-            if len(text) != len(right):  # as "ß" in upper case: what is where cannot be told
-                continue
-            length = (best[1] - best[0] if best else _SHORTEST_PART - 1) + 1
-            while at + length <= len(sent) and sent[at : at + length] in text:
-                start = text.index(sent[at : at + length])
-                if text.startswith(sent[at : at + length], at):
-                    start = at
-                best = (start, start + length, change)
-                length += 1
-        if best is None:
+        size = _SHORTEST_PART
+        if text[at : at + size] not in known or at + size > len(sent):
             yield sent[at]
             at += 1
-        else:
-            yield best
-            at += best[1] - best[0]
+            continue
+        while at + size < len(sent) and text[at : at + size + 1] in known:
+            size += 1
+        part = text[at : at + size]
+        start = at if known.startswith(part, at) else known.index(part)
+        yield from _runs(right, start, sent[at : at + size])
+        at += size
+
+
+def _runs(right: str, start: int, sent: str) -> Iterator[str | tuple[int, int, str]]:
+    """Yield the parts of `right` from `start` on that make `sent`, each changed in one way."""
+    first, ways = 0, tuple(_CHANGES)
+    for at, char in enumerate(sent):
+        mine = tuple(way for way, change in _CHANGES.items() if change(right[start + at]) == char)
+        if left := tuple(way for way in ways if way in mine):
+            ways = left
+            continue
+        if first < at:
+            yield start + first, start + at, ways[0]
+        first, ways = at, mine
+        if not mine:
+            yield char
+            first, ways = at + 1, tuple(_CHANGES)
+    if first < len(sent):
+        yield start + first, start + len(sent), ways[0]
 
 
 def _slice(name: str, start: int, end: int, size: int) -> str:

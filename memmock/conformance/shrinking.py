@@ -1,7 +1,7 @@
 """The smallest case that still fails, and which cases fail for the same cause.
 
-Nothing here sends anything: whether a case still fails is asked of a function. The same answers of it make the
-same case, without chance.
+Nothing here sends anything: whether a case still fails is asked of a function. The same answers of it make
+the same case, without chance.
 """
 
 from __future__ import annotations
@@ -115,9 +115,7 @@ class _Search:
         """Write it plainly, attribute by attribute."""
         for name in Form._fields:
             if getattr(self.case.form, name) != getattr(PLAIN, name):
-                self.takes(
-                    replace(self.case, form=self.case.form._replace(**{name: getattr(PLAIN, name)}))
-                )
+                self.takes(replace(self.case, form=self.case.form._replace(**{name: getattr(PLAIN, name)})))
         if self.case.form.slices > 2:
             self.takes(replace(self.case, form=self.case.form._replace(slices=2)))
 
@@ -167,6 +165,8 @@ class _Search:
     def plainer(self, name: str) -> None:
         """Replace characters by 'a' and '0' where it still fails."""
         text = self._text(name)
+        if set(text) <= {"a"}:
+            return
         for letter in "a0":
             for length in sorted({len(text), len(text.encode("utf-8", "replace"))}):
                 if self.takes(self.case.with_fields(**{name: letter * length})):
@@ -231,7 +231,7 @@ def _covers(value: Any, part: Any) -> bool:
     if isinstance(part, str) and isinstance(value, str):
         return _text_covers(value, part)
     if isinstance(part, list) and isinstance(value, list):
-        return len(value) == len(part) or len(value) > 1 < len(part)
+        return len(value) >= min(len(part), 2)
     if isinstance(part, int) and isinstance(value, int):
         return value >= part if part > _SMALL else value <= _SMALL
     return type(value) is type(part)
@@ -244,6 +244,54 @@ def _text_covers(text: str, part: str) -> bool:
     if len(set(part)) <= 1:  # any text that is so long
         return len(text) >= len(part)
     return part in text
+
+
+_PALETTE = ("～", "é", "☕", "²", "\u0301", "\u200b", "?", ".", "#", ";", "~")
+"""Characters of different kinds, those of ASCII last."""
+_ASCII_KIND = "ASCII"
+"""Every character of ASCII that is neither letter nor digit."""
+
+
+def kinds_of_trigger(case: Case, still_fails: Fails, budget: Budget) -> frozenset[str]:
+    """Return the kinds of characters that make a shrunk case fail; empty when it is not about one character.
+
+    With most of those of ASCII, it is about all of them: then no single one is the cause.
+    """
+    place = _odd_field(case)
+    if place is None:
+        return frozenset()
+    name, own = place
+    text = case.fields[name]
+    found = {own}
+    for character in _PALETTE:
+        (kind,) = _odd(character)
+        if kind != own and budget.left:
+            budget.calls -= 1
+            changed = "".join(character if _odd(each) else each for each in text)
+            if still_fails(case.with_fields(**{name: changed})):
+                found.add(kind)
+    if sum(not kind.startswith("U+") for kind in found) > 2:
+        found.add(_ASCII_KIND)
+    return frozenset(found)
+
+
+def has_kind(case: Case, trigger: Case, kinds: frozenset[str]) -> bool:
+    """Whether a case has a character of these kinds where the trigger has its own."""
+    place = _odd_field(trigger)
+    text = case.fields.get(place[0]) if place else None
+    if not isinstance(text, str):
+        return False
+    odd = _odd(text)
+    return bool(odd & kinds) or (_ASCII_KIND in kinds and any(not kind.startswith("U+") for kind in odd))
+
+
+def _odd_field(case: Case) -> tuple[str, str] | None:
+    """Return the only text that has one kind of odd characters, and the kind."""
+    odd = {name: _odd(value) for name, value in case.fields.items() if isinstance(value, str) and _odd(value)}
+    if len(odd) != 1:
+        return None
+    ((name, kinds),) = odd.items()
+    return (name, next(iter(kinds))) if len(kinds) == 1 and len(case.fields[name]) <= _SMALL else None
 
 
 _SMALL = 5
@@ -261,7 +309,7 @@ def _kind_of(name: str, value: Any) -> Any:
 
 
 def _odd(text: str) -> frozenset[str]:
-    """Return what is in a text beside letters and digits of ASCII: the other characters, by kind beyond it."""
+    """Return what is in a text beside letters and digits of ASCII; beyond ASCII, only of which kinds."""
     found = set()
     for character in set(text):
         if character.isascii():

@@ -190,8 +190,8 @@ class _Writer:
             arguments.append(self._fields(case.fields))
         if case.form != PLAIN:
             changed = {name: v for name, v in case.form._asdict().items() if v != getattr(PLAIN, name)}
-            form = ", ".join(f"{name}={_quoted(value)}" for name, value in changed.items())
-            arguments.append([f"form=Form({form})"])
+            form = _call("Form", [[f"{name}={_quoted(value)}"] for name, value in changed.items()])
+            arguments.append(_prefixed("form=", form))
         if case.authorization is not None:
             right = self._target.authorization or ""
             arguments.append([f"authorization={made_from(right, case.authorization)}"])
@@ -203,7 +203,7 @@ class _Writer:
         if case.headers:
             pairs = "".join(f"({_quoted(name)}, {_quoted(self._hide(v))}), " for name, v in case.headers)
             arguments.append([f"headers=({pairs.rstrip()})"])
-        return _call("Case", arguments)
+        return _with_comma(_call("Case", arguments))
 
     def _fields(self, fields: Mapping[str, Any]) -> list[str]:
         if _is_deep(fields):
@@ -252,8 +252,18 @@ def _long_literal(value: str | bytes) -> list[str]:
         if value[size:] == value[:-size]:
             more = f" + {_quoted(value[:rest])}" if rest else ""
             return [f"{_quoted(value[:size])} * {times}{more}"]
-    part = _WIDTH - 30
-    return ["(", *_indented(_quoted(value[at : at + part]) for at in range(0, len(value), part)), ")"]
+    return ["(", *_indented(_quoted(part) for part in _short_parts(value)), ")"]
+
+
+def _short_parts(value: str | bytes) -> Iterator[str | bytes]:
+    """Yield parts of a text, each short as a literal."""
+    first = width = 0
+    for at in range(len(value)):
+        width += len(_quoted(value[at : at + 1])) - 2
+        if width > _WIDTH - 30:
+            yield value[first:at]
+            first, width = at, 0
+    yield value[first:]
 
 
 def _quoted(value: Any) -> str:
@@ -278,14 +288,11 @@ def _quoted(value: Any) -> str:
 
 
 def _call(name: str, arguments: list[list[str]]) -> list[str]:
-    """Return the lines of a call with a comma after it, on one line when that is short enough."""
+    """Return the lines of a call, one when that is short enough."""
     flat = ", ".join(row for rows in arguments for row in rows)
     if all(len(rows) == 1 for rows in arguments) and len(flat) <= _WIDTH - 20:
-        return [f"{name}({flat}),"]
-    if len(arguments) == 1 and arguments[0][0] == "{":
-        (rows,) = arguments
-        return [f"{name}({rows[0]}", *rows[1:-1], f"{rows[-1]}),"]
-    return [f"{name}(", *_indented(row for rows in arguments for row in _with_comma(rows)), "),"]
+        return [f"{name}({flat})"]
+    return [f"{name}(", *_indented(row for rows in arguments for row in _with_comma(rows)), ")"]
 
 
 def _prefixed(prefix: str, rows: list[str]) -> list[str]:
