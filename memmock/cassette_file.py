@@ -477,6 +477,8 @@ class Recording:
         with self._mutex:
             if self._file is None:
                 raise CassetteError(f"{self._path}: the recording is closed")
+            if self._was_replaced():
+                raise CassetteError(f"{self._path}: not recorded: another program has replaced the file")
             if self._interactions:
                 self._add(record)
             else:
@@ -498,10 +500,34 @@ class Recording:
                 return
             if interactions is not None:
                 self._interactions = list(interactions)
+            replaced = self._was_replaced()
             self._file.close()
             self._file = None
             with self._held:
+                if replaced:
+                    beside = self._beside()
+                    _write(beside, _finished(beside, self._interactions))
+                    raise CassetteError(
+                        f"{self._path}: another program has replaced the file; what was recorded is in {beside}"
+                    )
                 _write(self._path, _finished(self._path, self._interactions))
+
+    def _was_replaced(self) -> bool:
+        """Whether the file is another one now, as after an editor has saved it."""
+        if self._file is None or self._file.closed:
+            return False
+        try:
+            return not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))
+        except OSError:
+            return True
+
+    def _beside(self) -> Path:
+        """Return a name beside the file that nothing has."""
+        path = Path(self._path)
+        number = 1
+        while (beside := path.with_name(f"{path.stem}.recorded{number}{path.suffix}")).exists():
+            number += 1
+        return beside
 
     def _record(self, interaction: Interaction) -> bytes:
         """Return an interaction on one line of ASCII, so that no character can be torn."""

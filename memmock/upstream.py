@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from memmock.client import Address, Client, Exchange
 from memmock.errors import MemmockError
 from memmock.http import Headers, Reply, Request
+from memmock.redaction import Redactor
 from memmock.tool_result import ToolError
 
 DEFAULT_TIMEOUT_MS = 30_000
@@ -138,7 +139,8 @@ def _check(url: str, authorization: str | None) -> None:
     except ValueError:
         usable = False
     if not usable or url != url.strip():
-        raise MemmockError(f"the upstream must be an absolute http or https URL, not {url!r}")
+        shown = Redactor().uri(url)
+        raise MemmockError(f"the upstream must be an absolute http or https URL, not {shown!r}")
     if parts.username is not None:
         raise MemmockError("the upstream must not hold a user name or password; use the authorization")
     if authorization is None:

@@ -979,3 +979,18 @@ def test_recording_that_is_killed_holds_everything_that_was_appended(suffix, tmp
             if suffix == ".yaml" and seed % 2:
                 assert len(read_by_vcrpy(file)[0]) == len(found)
         recorder.stdin.close()
+
+
+def test_file_that_is_replaced_meanwhile_is_left_alone(tmp_path):
+    path = tmp_path / "a.yaml"
+    recording = Recording(path)
+    recording.append(THREE[0])
+    other = tmp_path / "other"
+    other.write_text("edited")
+    other.replace(path)
+    with pytest.raises(CassetteError, match="not recorded: another program has replaced the file"):
+        recording.append(THREE[1])
+    with pytest.raises(CassetteError, match=r"what was recorded is in .*a\.recorded1\.yaml"):
+        recording.close()
+    assert path.read_text() == "edited"
+    assert load(tmp_path / "a.recorded1.yaml") == THREE[:1]

@@ -90,7 +90,7 @@ def test_upstream_and_cassette_are_required(tmp_path):
     ("options", "message"),
     [
         (["--upstream", "ftp://x"], "the upstream must be an absolute http or https URL, not 'ftp://x'"),
-        (["--upstream", "http://x", "--tls"], "--tls is for an upstream that speaks TLS, not for http://x"),
+        (["--upstream", "http://x", "--tls"], "--tls is for an upstream that speaks TLS, not for one with another scheme"),
         (["--upstream", NOWHERE, "--authorization", " "], "the upstream's authorization must not be empty"),
         (["--upstream", "https://x", "--ca-file", "no.pem"], "no.pem: no certificates can be read"),
         (["--upstream", NOWHERE, "--path", "x"], "the path must start with /"),
@@ -154,7 +154,7 @@ def test_upstream_that_is_the_proxy_itself_is_refused(tmp_path):
     )
     assert (
         output
-        == f"Error: the upstream http://localhost:{port}/x is this proxy itself; choose another --port\n"
+        == f"Error: the upstream at localhost:{port} is this proxy itself; choose another --port\n"
     )
 
 

@@ -40,7 +40,7 @@ class Provider:
         self._calls += 1
         self._now += 1
         beside = self._now > 1
-        await asyncio.sleep(0.01 if header(request.headers, "x-slow") else 0)
+        await asyncio.sleep(0.05 if header(request.headers, "x-slow") else 0)
         beside = beside or self._now > 1
         self._now -= 1
         return self._right(request) if self.fixed else self._wrong(request, beside)
@@ -228,7 +228,7 @@ def test_an_authorization_is_told_by_how_it_was_made(sent):
 TOKENS = st.text(st.sampled_from("abcXYZ019-_. é'\"\\ß"), max_size=24)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(TOKENS, TOKENS, TOKENS, st.sampled_from([str, str.lower, str.upper, str.swapcase]))
 def test_the_expression_makes_the_authorization(right, before, behind, change):
     sent = before + change(right[1:]) + behind
@@ -361,7 +361,7 @@ HOSTILE = [
     Case({"query": '"""\n\\"; import os #', "reason": "'''", "time_hint": "\x00\x1b[31m\u202e\u2028\ud83c"}),
     Case({"query": "\\" * 301, "reason": "ab" * 4000 + "a", "x": [None, True, 1.5, -0.0, {"y": []}] * 30}),
     Case({"query": " ".join(f"{n} 用户喜欢喝什么茶 'tea' \"" for n in range(120))}),
-    Case({"query": "tea", "max_results": 10**100, "more": float("inf"), "less": float("-inf")}),
+    Case({"query": "tea", "max_results": 10**60, "more": float("inf"), "less": float("-inf")}),
     Case({"query": "tea", "deep": deep}),
     Case({"query": "tea", '"}': {"a" * 80: {"b" * 80: ["c" * 80, "d" * 80]}}}),
     Case(body=b'\xff\x00"""\\' + bytes(range(256)) * 2, method="PUT"),
@@ -409,6 +409,7 @@ def test_without_an_authorization_none_is_asked_for():
 
 
 def test_the_file_fails_until_the_provider_is_fixed(pytester, provider, session, target, monkeypatch):
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n")
     monkeypatch.setenv("MEMMOCK_AUTHORIZATION", RIGHT)
     findings = [found(session, code, *cases, together=code == "RES606") for code, cases in BROKEN.items()]
     path = write_tests(Result(target.url, findings), pytester.path / "made" / "here", target)

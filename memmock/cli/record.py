@@ -128,14 +128,15 @@ def _with_scheme(upstream: str, tls: bool) -> str:
     if "://" not in upstream:
         return f"{'https' if tls else 'http'}://{upstream}"
     if tls and not upstream.lower().startswith("https:"):
-        raise click.UsageError(f"--tls is for an upstream that speaks TLS, not for {upstream}")
+        raise click.UsageError(f"--tls is for an upstream that speaks TLS, not for one with another scheme")
     return upstream
 
 
 def _refuse_itself(upstream: Upstream, host: str, port: int) -> None:
     local = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", host}
     if upstream.port == port and upstream.host in local:
-        raise MemmockError(f"the upstream {upstream.url} is this proxy itself; choose another --port")
+        where = f"{upstream.host}:{upstream.port}"
+        raise MemmockError(f"the upstream at {where} is this proxy itself; choose another --port")
 
 
 def _welcome(upstream: str, endpoint: str, cassette: str, before: int) -> str:

@@ -222,11 +222,15 @@ def _queries() -> Iterator[Case]:
 
 
 def _hits() -> Iterator[Case]:
-    """A hint beside a query, for few and for many."""
+    """A query and a hint that both have something in common with a memory, the same one or others."""
     for word, hint in (("工作", "上周"), ("project", "last week"), ("喜欢", "昨天")):
         yield _asked(word, time_hint=hint)
         yield _asked(word, time_hint=hint, max_results=1)
-        yield _asked(word, time_hint=hint, max_results=50, memory_types=["history", "project"])
+        yield _asked(f"{word} {hint}", time_hint=hint, max_results=50)
+    every_hint = " ".join(HINTS[1:12])
+    yield _asked(time_hint=every_hint, max_results=50)
+    yield _asked(every_hint, time_hint=every_hint, max_results=50)
+    yield _asked(time_hint=BROAD, max_results=50)
 
 
 def _forms() -> Iterator[Case]:

@@ -31,7 +31,7 @@ from memmock.rules import RULES, Severity, Violation
 Progress = Callable[[int, int], None]
 Relation = Callable[[Answer, Answer], str | None]
 
-USUAL_REQUESTS = 115
+USUAL_REQUESTS = 108
 """About how many requests a healthy provider is sent."""
 _LARGE, _HUGE = 20, (1000, 3_000_000_000)
 """More memories than by default, and more than a provider need give."""
@@ -281,8 +281,8 @@ class _Run:
             known = self._session.target.authorization is not None
             given = "the authorization" if known else "a call without authorization"
             raise Over(f"the provider refuses {given} ({answer.status})")
-        if answer.failure and self._ask(_FIRST).failure:
-            raise Over(f"nothing is answered: {answer.failure.partition(': ')[2]}")
+        if answer.failure.startswith("timeout") and self._ask(_FIRST).failure.startswith("timeout"):
+            raise Over("the simplest retrieval is not answered in time")
         self._judge(probe)
 
     def _widest(self) -> Answer:
@@ -394,19 +394,19 @@ class _Run:
                 return  # then the rest are no news
 
     def _together(self, kinds: dict[str, Answer]) -> None:
-        """Ask for each kind at the same time, twice."""
-        alone = list(kinds.values())
+        """Ask for each kind, four at the same time."""
+        alone = sorted(kinds.values(), key=_count, reverse=True)
         if not self._comparable("RES606", alone):
             return
         if any(finding.flaky and finding.rule.code == "RES001" for finding in self.findings):
             self._why_not["RES606"] = "calls fail at times, alone too (RES001)"
             return
-        shown = [self._disturbed(alone) for _ in range(2)]
-        found = next((each for each in shown if each), None)
+        halves = (alone[::2], alone[1::2])
+        found = next(((half, each) for half in halves if (each := self._disturbed(half))), None)
         if found is None or any(undisturbed(before, self._ask(before.case)) for before in alone):
             return  # or alone it is no better
-        message, answers = found
-        flaky = not all(shown) and self._disturbed(alone) is None
+        half, (message, answers) = found
+        flaky = self._disturbed(half) is None
         self._add("RES606", message, answers, together=True, flaky=flaky)
 
     def _disturbed(self, alone: list[Answer]) -> tuple[str, tuple[Answer, ...]] | None:
@@ -453,7 +453,7 @@ class _Run:
 
     def _notice(self, answer: Answer) -> None:
         """Take note of what an answer gives to judge."""
-        self._failures = 0 if answer.reply else self._failures + 1
+        self._failures = self._failures + 1 if _unreachable(answer) else 0
         self._timeouts += answer.failure.startswith("timeout")
         self._answered |= answer.status == 200
         self._refused |= answer.status >= 300
@@ -471,7 +471,10 @@ class _Run:
 
     def _weigh(self, probe: _Probe, answer: Answer) -> None:
         before, self._before = self._before, answer
-        found = [each for each in self._wrong(probe, answer) if not self._known(each, probe, answer)]
+        wrong = {
+            _key(each, answer): each for each in reversed(self._wrong(probe, answer))
+        }  # the first of each
+        found = [each for each in wrong.values() if not self._known(each, answer)]
         if not found:
             return
         try:
@@ -518,7 +521,7 @@ class _Run:
                 return Violation(RULES["RES402"], "body", f"/memories/{number}/summary", message)
         return None
 
-    def _known(self, violation: Violation, probe: _Probe, answer: Answer) -> bool:
+    def _known(self, violation: Violation, answer: Answer) -> bool:
         """Whether a violation is not asked for, or was found in the plainest requests."""
         return violation.code not in self._codes or (_key(violation, answer), "plain") in self._causes
 
@@ -527,11 +530,12 @@ class _Run:
     def _tell(self, probe: _Probe, violation: Violation, answer: Answer, *, flaky: bool = False) -> None:
         """Report a violation, unless its cause is known: the place, or for a status what was special."""
         key, cause = _key(violation, answer), probe.aspect
+        special = sorted(set(answer.case.fields) - {"query"}) if answer.case.body is None else []
         if flaky:
             cause = "flaky"
         elif violation.code not in ("RES001", "RES002", "RES007"):
             cause = "plain"
-        elif answer.case.body is None and (special := sorted(set(answer.case.fields) - {"query"})):
+        elif special and violation.code != "RES002":
             cause = ", ".join(special)
         if (key, cause) in self._causes or (key, "plain") in self._causes:
             return
@@ -578,7 +582,7 @@ class _Run:
 
     def _simplest(self, probe: _Probe, violation: Violation, answer: Answer) -> Answer:
         """Return the answer to the simplest case that breaks the same rule at the same place."""
-        if violation.code in ("RES006", "RES007"):  # these take long
+        if violation.code == "RES006":  # each try takes long
             return answer
         goal = _key(violation, answer)
         for simpler in _simpler(probe.case):
@@ -635,7 +639,9 @@ class _Run:
                 if matters_not(plain, alone):
                     answer, once = alone, _form_in_words(form)
                     break
-            if self._compare("RES605", _by_form, plain, answer, once):
+            # an error that does not come again has another reason
+            if answer.memories is not None or matters_not(plain, self._ask(answer.case)):
+                self._compare("RES605", _by_form, plain, answer, once)
                 return
         self._weigh(_Probe(case, once, may_be), answer)
 
@@ -680,7 +686,7 @@ _EXPECTED = {
 
 
 def _key(violation: Violation, answer: Answer) -> str:
-    """Return what is the same for violations with one cause: rule, place, status, and what is said of them."""
+    """Return what is the same for violations with one cause: rule, place and status, as for a finding."""
     key = Finding(violation.rule, violation.message, violation.pointer, (answer,), "").key
     # two things at one place: an error that shows a trace, and the authorization
     return f"{key} {violation.message}" if violation.code == "RES502" else key

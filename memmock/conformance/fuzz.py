@@ -479,10 +479,10 @@ def _plain_relations() -> Iterator[Trial]:
 
 
 _RANDOM: Final[tuple[tuple[str, str], ...]] = (
-    ("once", ""), ("once", ""), ("once", ""), ("once", ""), ("again", ""), ("again", ""), 
-    ("more", ""), ("more", "50"), ("same", ""), ("same", ""), *(("fewer", kind) for kind in ("preference", "project", "relationship,history")),
-    *(("authorization", how) for how in ALTERATIONS), *(("refused", how) for how in REFUSALS),
-    ("together", "4"),
+    ("once", ""), ("once", ""), ("once", ""), ("once", ""), ("again", ""), ("again", ""), ("more", ""),
+    ("more", "50"), ("same", ""), ("same", ""), ("fewer", "preference"), ("fewer", "project"),
+    ("fewer", "relationship,history"), *(("authorization", how) for how in ALTERATIONS),
+    *(("refused", how) for how in REFUSALS), ("together", "4"),
 )  # fmt: skip
 
 
@@ -634,12 +634,24 @@ class _Run:
             return True
         if same and _told_once(problem):
             return True
+        if self._follows(trial, problem):
+            return True
         case = problem.answers[-1].case if problem.own else trial.case
         if any(not cause.flaky and _covers(cause, problem, trial, case) for cause in same):
             return True
         disturbed = crowded and any(cause.key.startswith("RES606") for cause in self._causes)
         if disturbed or any(cause.flaky for cause in same):  # is it more than that?
             return self.shows(_alone(trial, problem), problem.key) is None
+        return False
+
+    def _follows(self, trial: Trial, problem: Problem) -> bool:
+        """Whether a problem comes of another one that shows in many ways."""
+        kinds = {cause.trial.kind for cause in self._causes if cause.key < "RES4"}
+        if "refused" in kinds and trial.kind in ("authorization", "refused"):
+            return problem.rule.code in ("RES001", "RES002", "RES007")
+        if "changed" in kinds and not problem.own and trial.case.fields.get("query"):
+            unheard = trial._replace(case=self._caller.unheard(trial.case))
+            return self.shows(unheard, problem.key) is None
         return False
 
     def take(self, trial: Trial, problem: Problem, *, flaky: bool, kinds: frozenset[str]) -> None:
@@ -683,8 +695,10 @@ def _group(key: str) -> str:
 
 
 def _told_once(problem: Problem) -> bool:
-    """Whether one finding says it all: it is about what a memory holds, or how errors look."""
+    """Whether one finding says it all: it is about what a memory holds, how errors look, or two answers."""
     code = problem.rule.code
+    if not problem.own:
+        return code != "RES605"
     in_data = code != "RES303" and re.match(r"/memories/\d", problem.pointer) is not None
     return in_data or code in ("RES501", "RES502")
 
@@ -728,7 +742,7 @@ class _Inquiry:
                 self._simplest_flaky()
             else:
                 self._shrink()
-                flaky = not self._run.over and not self._recheck()
+                flaky = not self._recheck() and not self._forgets()
         finally:
             self._run.spent(time.monotonic() - start)
             self._run.take(self._trial, self._problem, flaky=flaky, kinds=self._kinds)
@@ -752,8 +766,8 @@ class _Inquiry:
     def _candidates(self) -> Iterator[Trial]:
         if self._trial.kind in _RELATED and not self._problem.own:
             yield self._trial
-            if self._trial.kind == "again":  # it may not forget that it was asked without one
-                yield self._trial._replace(case=self._trial.case.with_fields(live_id="1"))
+            if self._trial.kind == "again":
+                yield _in_a_session(self._trial)
             return
         alone = _alone(self._trial, self._problem)
         yield alone
@@ -819,12 +833,25 @@ class _Inquiry:
         trial, key = self._trial, self._problem.key
         return all(self._sees(trial, key) for _ in range(_RECHECKS)) or self._run.over
 
+    def _forgets(self) -> bool:
+        """Whether it shows each time in live sessions that are new, if not without one."""
+        trial = _in_a_session(self._trial)
+        if trial.kind != "again" or not self._sees(trial, self._problem.key):
+            return False
+        self._shrink()
+        return self._recheck()
+
     def _simplest_flaky(self) -> None:
         """Try whether the plainest request shows it now and then."""
         simplest = Trial("once", Case({"query": SIMPLEST_QUERY}))
         for _ in range(_FLAKY_TRIES):
             if self._run.over or not self._budget.left or self._sees(simplest, self._problem.key):
                 return
+
+
+def _in_a_session(trial: Trial) -> Trial:
+    """Return a trial in a live session; `again` takes a new one each time."""
+    return trial._replace(case=trial.case.with_fields(live_id="1"))
 
 
 def _changes(earlier: Sequence[Case], case: Case) -> Iterator[dict[str, Any]]:

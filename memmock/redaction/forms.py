@@ -1,4 +1,4 @@
-"""What a secret looks like in a text: plain, in Base64, and with escapes around it undone."""
+"""What a secret looks like in a text: plain, in Base64 and hex, and with escapes around it undone."""
 
 from __future__ import annotations
 
@@ -6,27 +6,51 @@ import base64
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
-from operator import itemgetter
+from os.path import commonprefix
+from typing import NamedTuple
 
-DEEPEST, _DEEPEST_IN_LARGE, _LARGE = 4, 2, 1024 * 1024
+_DEEPEST, _DEEPEST_IN_LARGE, _LARGE = 4, 2, 256 * 1024
 """So many escapings inside each other are undone, fewer in a large text."""
+_ANY_FORM_CHARS, _START_CHARS = 8, 12
+"""From so many characters on all forms are looked for, and a beginning that was cut is known for one."""
 
 Span = tuple[int, int]
 
 
-# ---- plain and in Base64
+# ---- plain, in Base64 and in hex
 
 
 class Secret:
-    """The forms of a value that can be found as they are, and signs that it may be there in another one."""
+    """The forms of a value that can be found as they are, and signs that it may be there in another one.
 
-    def __init__(self, value: str) -> None:
-        self._plain = tuple(dict.fromkeys(_encodings(value)))
-        self._spaced = tuple(form.replace(b" ", b"+") for form in self._plain if b" " in form)
-        self._coded = tuple(dict.fromkeys(core for form in self._plain for core, _, _ in _cores(form)))
+    Args:
+        value: the value.
+        any_form: whether it is looked for in any case, in hex, in Base64 twice and of UTF-16, and cut, too.
+
+    Attributes:
+        value: the value.
+        forms: what is in a text that has the value in it plain or in Base64.
+        folded: what is in such a text in lower case, besides.
+        signs: what may be in a text that has the value in it with escapes.
+    """
+
+    def __init__(self, value: str, *, any_form: bool = False) -> None:
+        self.value = value
+        plain = tuple(dict.fromkeys(_encodings(value)))
+        spaced = tuple(form.replace(b" ", b"+") for form in plain if b" " in form)
+        self._sources, self._plain, self._spaced = plain, plain, spaced
+        self._folded: tuple[tuple[bytes, bytes], ...] = ()
+        self._hex: tuple[bytes, ...] = ()
+        if any_form and len(value) >= _ANY_FORM_CHARS:
+            self._plain = ()
+            self._folded = tuple(dict.fromkeys(_folded(value)))
+            self._hex = tuple(form.hex().encode() for form in plain)
+            self._sources += (*_in_utf16(value), *(core for form in plain for core, _, _ in _cores(form)))
+        self._coded = tuple(dict.fromkeys(core for form in self._sources for core, _, _ in _cores(form)))
         self.forms = self._plain + self._spaced + self._coded
+        self.folded = tuple(dict.fromkeys(start for _, start in self._folded)) + self._hex
         self.signs = tuple(sign for char, sign in _SIGNS.items() if char in value)
         if not value.isascii() or not value.isprintable():
             self.signs += (b"\\",)
@@ -34,7 +58,7 @@ class Secret:
             self.signs += (b"+",)
 
     def spans(self, data: bytes) -> Iterator[Span]:
-        """Yield where the value is in `data`, plain or in Base64."""
+        """Yield where the value is in `data`."""
         for form in self._plain:
             yield from _occurrences(data, form)
         if self._spaced and b"+" in data:
@@ -43,16 +67,60 @@ class Secret:
                 yield from _occurrences(folded, form)
         for core in self._coded:
             if core in data:
-                for pattern in _coded_patterns(self._plain, core):
+                for pattern in _coded_patterns(self._sources, core):
                     yield from (found.span() for found in pattern.finditer(data))
+        if self.folded:
+            yield from self._in_any_case(data.lower())
+
+    def _in_any_case(self, data: bytes) -> Iterator[Span]:
+        for form in self._hex:
+            yield from _occurrences(data, form)
+        folded = data.replace(b" ", b"+") if b"+" in data else data
+        for form, start in self._folded:
+            text = folded if b"+" in start else data
+            for at, _ in _occurrences(text, start):
+                if text.startswith(form, at):
+                    yield at, at + len(form)
+                elif len(start) < len(form) and (end := _cut_end(text, at, form, len(start))):
+                    yield at, end
+
+
+_CUT = re.compile(rb"\*+|(?=\xe2\x80\xa6|\.\.\.)")
+"""What follows the beginning of a value where the rest is not shown."""
+
+
+def _cut_end(text: bytes, at: int, form: bytes, least: int) -> int:
+    """Return where the beginning of a form at `at` ends if it was cut; 0 when it was not."""
+    shown = len(commonprefix([form, text[at : at + len(form)]]))
+    for end in range(at + shown, at + max(least, shown - 3) - 1, -1):  # dots may be those of the value
+        if found := _CUT.match(text, end):
+            return found.end()
+    return 0
+
+
+def _folded(value: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield a value in lower case, and its beginning."""
+    for text in dict.fromkeys((value.lower(), value.upper(), value.casefold())):
+        for form, start in zip(_encodings(text), _encodings(text[:_START_CHARS]), strict=False):
+            form = form.lower()
+            begun = start.lower() if form.startswith(start.lower()) else form
+            yield form, begun
+            if b" " in form:
+                yield form.replace(b" ", b"+"), begun.replace(b" ", b"+") if b" " in begun else form
+
+
+def _in_utf16(value: str) -> Iterator[bytes]:
+    yield value.encode("utf-16-le", "surrogatepass")
+    yield value.encode("utf-16-be", "surrogatepass")
 
 
 _SIGNS = {"/": b"\\/", '"': b'\\"', "\\": b"\\\\"}
-SIGNS = (b"%", b"u00", b"\\/", b"\\x")
+SIGNS = (b"%", b"&", b"u00", b"\\/", b"\\x")
 """Without any of these in a text, plain characters stand in it as they are, and so does Base64."""
 
 _USUAL_CHARS = 4096
 _usual_secret = lru_cache(512)(Secret)
+"""A learned value's forms; large ones are not remembered."""
 
 
 def secret_of(value: str) -> Secret:
@@ -101,7 +169,7 @@ def _cores(form: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
             yield safe, before, after
 
 
-@lru_cache(256)
+@lru_cache(1024)
 def _coded_patterns(forms: tuple[bytes, ...], core: bytes) -> list[re.Pattern[bytes]]:
     patterns = []
     for found, before, after in chain.from_iterable(map(_cores, forms)):
@@ -126,65 +194,91 @@ def _occurrences(data: bytes, form: bytes) -> Iterator[Span]:
 # ---- with escapes undone
 
 
+class Way(NamedTuple):
+    """A way to escape text.
+
+    Attributes:
+        sign: what is in every text that was escaped so.
+        pattern: one escape.
+        meaning: what an escape stands for.
+        undone: what undoes all escapes in a text.
+    """
+
+    sign: bytes
+    pattern: re.Pattern[bytes]
+    meaning: Callable[[bytes], bytes]
+    undone: Callable[[bytes], bytes]
+
+
 class View:
     """A text as it reads when escapes are undone, which knows where each part of it came from."""
 
-    def __init__(self, data: bytes, parent: View | None = None) -> None:
+    def __init__(self, data: bytes, parent: View | None = None, way: Way | None = None) -> None:
         self.data = data
         self._parent = parent
-        self._parts: list[tuple[int, int, int]] = []
-        """Where each part starts here, where its source starts, and where that ends; 0 when it is a copy."""
+        self._way = way
 
-    def undone(self, pattern: re.Pattern[bytes], meaning: Callable[[re.Match[bytes]], bytes]) -> View:
-        """Return the view with each match of `pattern` replaced by its meaning."""
-        pieces: list[bytes] = []
-        view = View(b"", self)
-        size = at = 0
-        for found in pattern.finditer(self.data):
-            start, end = found.span()
-            for piece, source, stop in ((self.data[at:start], at, 0), (meaning(found), start, end)):
-                if piece:
-                    view._parts.append((size, source, stop))
-                    pieces.append(piece)
-                    size += len(piece)
-            at = end
-        view._parts.append((size, at, 0))
-        view.data = b"".join([*pieces, self.data[at:]])
-        return view
+    def undone(self, way: Way) -> View:
+        """Return the view with all escapes of one way undone."""
+        return View(way.undone(self.data), self, way)
+
+    @cached_property
+    def _escapes(self) -> tuple[list[int], list[int], list[Span]]:
+        """Where each escape starts and ends here, and where it was; made when something was found."""
+        starts: list[int] = []
+        ends: list[int] = []
+        spans: list[Span] = []
+        if self._parent and self._way:
+            meaning, gone = self._way.meaning, 0
+            for found in self._way.pattern.finditer(self._parent.data):
+                span = found.span()
+                starts.append(span[0] - gone)
+                ends.append(starts[-1] + len(meaning(found[0])))
+                spans.append(span)
+                gone = span[1] - ends[-1]
+        return starts, ends, spans
 
     def source(self, span: Span) -> Span:
         """Return where a part of this view is in the text that it was made of first; escapes are whole."""
         if self._parent is None:
             return span
-        (first, start, whole), (last, source, end) = (
-            self._parts[bisect_right(self._parts, at, key=itemgetter(0)) - 1] for at in (span[0], span[1] - 1)
-        )
-        if not whole:
-            start += span[0] - first
-        return self._parent.source((start, end or source + span[1] - last))
+        start, end = self._before(span[0])[0], self._before(span[1] - 1)[1]
+        return self._parent.source((start, end))
+
+    def _before(self, at: int) -> Span:
+        """Return where one byte of this view is in the view that it was made of."""
+        starts, ends, spans = self._escapes
+        if (number := bisect_right(starts, at) - 1) < 0:
+            return at, at + 1
+        if at < ends[number]:
+            return spans[number]
+        start = spans[number][1] + at - ends[number]
+        return start, start + 1
 
     def unescaped(self) -> View:
         """Return the view with the escapes of JSON undone once."""
-        return self.undone(_BACKSLASH, _char)
+        return self.undone(_JSON)
 
 
-_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _BACKSLASH = re.compile(
     rb"\\(?:u([dD][89abAB][0-9A-Fa-f]{2})\\u([dD][c-fC-F][0-9A-Fa-f]{2})"
     rb"|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([^ux]))",
     re.DOTALL,
 )
-_LINE_END = re.compile(rb"\n(?<=[\w+/-]\n)[ \t]*(?=[\w+/=-])", re.ASCII)
-_LINE_END_CR = re.compile(rb"\r\n(?<=[\w+/-]\r\n)[ \t]*(?=[\w+/=-])", re.ASCII)
 _ESCAPED = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
-def _byte(found: re.Match[bytes]) -> bytes:
-    return bytes.fromhex(found[1].decode())
+def _byte(escape: bytes) -> bytes:
+    return bytes.fromhex(escape[1:].decode())
 
 
-def _char(found: re.Match[bytes]) -> bytes:
-    high, low, unit, code, char = found.groups()
+def _byte_of_form(escape: bytes) -> bytes:
+    return b" " if escape == b"+" else _byte(escape)
+
+
+@lru_cache(4096)
+def _char(escape: bytes) -> bytes:
+    high, low, unit, code, char = _BACKSLASH.fullmatch(escape).groups()  # type: ignore[union-attr]
     if char:
         return _ESCAPED.get(char, char)
     number = int(unit or code or high, 16)
@@ -193,37 +287,71 @@ def _char(found: re.Match[bytes]) -> bytes:
     return chr(number).encode("utf-8", "surrogatepass")
 
 
-def _nothing(found: re.Match[bytes]) -> bytes:
+@lru_cache(4096)
+def _entity(escape: bytes) -> bytes:
+    from html import unescape  # it takes longer to load than most texts to redact
+
+    return unescape(escape.decode()).encode("utf-8", "surrogatepass")
+
+
+def _nothing(escape: bytes) -> bytes:
     return b""
 
 
+def _way(
+    sign: bytes, pattern: re.Pattern[bytes], meaning: Callable[[bytes], bytes], runs: bytes = b""
+) -> Way:
+    """Return a way to escape text.
+
+    Args:
+        sign: as `Way` has it.
+        pattern: as `Way` has it.
+        meaning: as `Way` has it.
+        runs: a pattern for as many escapes as possible that `meaning` undoes at once.
+    """
+    search = re.compile(runs) if runs else pattern
+    return Way(sign, pattern, meaning, lambda data: search.sub(lambda found: meaning(found[0]), data))
+
+
+def _bytes(escapes: bytes) -> bytes:
+    return bytes.fromhex(escapes.replace(b"%", b"").decode())
+
+
+def _lines_joined(pattern: re.Pattern[bytes], sign: bytes) -> Way:
+    return Way(sign, pattern, _nothing, lambda data: pattern.sub(b"", data))
+
+
+_JSON = _way(b"\\", _BACKSLASH, _char)
+_LINE_END = re.compile(rb"\n(?<=[\w+/-]\n)[ \t]*(?=[\w+/=-])", re.ASCII)
+_LINE_END_CR = re.compile(rb"\r\n(?<=[\w+/-]\r\n)[ \t]*(?=[\w+/=-])", re.ASCII)
+FORM = _way(b"", re.compile(rb"%[0-9A-Fa-f]{2}|\+"), _byte_of_form)
+"""How the fields of forms and the parameters of URLs are escaped."""
 _WAYS = (
-    (b"%", _PERCENT, _byte),
-    (b"\\", _BACKSLASH, _char),
-    (b"\n", _LINE_END, _nothing),
-    (b"\r\n", _LINE_END_CR, _nothing),
+    _way(b"%", re.compile(rb"%[0-9A-Fa-f]{2}"), _bytes, rb"(?:%[0-9A-Fa-f]{2})+"),
+    _JSON,
+    _way(b"&", re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6});?|[A-Za-z][A-Za-z0-9]{1,30};)"), _entity),
+    _lines_joined(_LINE_END, b"\n"),
+    _lines_joined(_LINE_END_CR, b"\r\n"),
 )
 
 
 def views(data: bytes) -> Iterator[View]:
     """Yield the text as it is, and every way it reads with escapes undone, inside each other too."""
     found, seen = [View(data)], {data}
-    for _ in range((DEEPEST if len(data) < _LARGE else _DEEPEST_IN_LARGE) + 1):
+    for _ in range((_DEEPEST if len(data) < _LARGE else _DEEPEST_IN_LARGE) + 1):
         yield from found
         below = []
         for view in found:
-            for sign, pattern, meaning in _WAYS:
-                if sign in view.data and pattern.search(view.data):
-                    deeper = view.undone(pattern, meaning)
-                    if deeper.data not in seen:
-                        seen.add(deeper.data)
-                        below.append(deeper)
+            for way in _WAYS:
+                if way.sign in view.data and (deeper := view.undone(way)).data not in seen:
+                    seen.add(deeper.data)
+                    below.append(deeper)
         found = below
 
 
 def unescaped(data: bytes) -> str:
     """Return a string of JSON as it reads."""
-    return _BACKSLASH.sub(_char, data).decode("utf-8", "replace")
+    return _JSON.undone(data).decode("utf-8", "replace")
 
 
 def is_wrapped(data: bytes) -> bool:

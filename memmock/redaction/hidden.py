@@ -23,7 +23,7 @@ class Hidden:
     """Secrets and patterns to be hidden together; it does not change.
 
     Args:
-        values: the secrets.
+        values: the secrets; looked for in any form, unless there is `less`.
         patterns: what is hidden besides.
         less: the same with fewer values, whose work is used again.
     """
@@ -33,18 +33,26 @@ class Hidden:
     ) -> None:
         self.values = values
         self.patterns = patterns
-        new = [secret_of(value) for value in values if less is None or value not in less.values]
-        self.secrets: list[Secret] = [*(less.secrets if less else ()), *new]
+        new = (
+            [secret_of(value) for value in values if value not in less.values]
+            if less
+            else [Secret(value, any_form=True) for value in values]
+        )
         forms = list(chain.from_iterable(secret.forms for secret in new))
         signs = [form for form in forms if len(form) < _LONG_FORM]
         signs += chain(SIGNS if values else (), _ANY if patterns else (), *(some.signs for some in new))
         self._signs: tuple[bytes, ...] = tuple(dict.fromkeys(chain(less._signs if less else (), signs)))
-        forms = [form for form in forms if len(form) >= _LONG_FORM]
-        self._forms: tuple[bytes, ...] = (*(less._forms if less else ()), *forms)
-        self._parts: set[int] | None = None
+        self._folded: tuple[bytes, ...] = less._folded if less else _kept(new)
+        self._always = less._always if less else ()
+        """Secrets that are looked for in every text: of the others, those that `_index` finds for it."""
+        self._always += tuple(secret for secret in new if secret.folded or _has_short_form(secret))
+        self._index = less._index if less else Index()
+        self._recent = (*(less._recent if less else ()), *new)
+        """Secrets that are not in the index yet, and their long forms."""
+        self._forms = (*(less._forms if less else ()), *(form for form in forms if len(form) >= _LONG_FORM))
         if len(self._forms) >= _MANY:
-            known = less._parts if less else None
-            self._parts = _parts(self._forms) if known is None else known | _parts(forms)
+            self._index = self._index.and_(self._recent)
+            self._recent = self._forms = ()
 
     def and_(self, values: Values) -> Hidden:
         """Return these with more values to hide."""
@@ -53,10 +61,11 @@ class Hidden:
 
     def spares(self, data: bytes) -> bool:
         """Whether it is plain at once that nothing in `data` is to be hidden."""
-        if any(map(data.__contains__, self._signs)):
+        if any(map(data.__contains__, self._signs)) or any(map(data.__contains__, self._forms)):
             return False
-        may_have_one = self._parts is None or not self._parts.isdisjoint(_words(data))
-        if may_have_one and any(map(data.__contains__, self._forms)):
+        if self._folded and any(map(data.lower().__contains__, self._folded)):
+            return False
+        if any(form in data for secret in self._index.found(data) for form in secret.forms):
             return False
         if self.patterns and any(pattern.search(readable(data)[0]) for pattern in self.patterns):
             return False
@@ -68,7 +77,7 @@ class Hidden:
             if self.spares(data):
                 return data
             spans = [view.source(span) for view in views(data) for span in self._spans(view.data)]
-            masked = _masked(data, _merged(data, spans), as_json) if spans else data
+            masked = masked_in(data, spans, as_json) if spans else data
             if masked == data:
                 return data
             data = masked
@@ -80,28 +89,89 @@ class Hidden:
         masked = self.hide(data)
         return text if masked is data else masked.decode(codec, "surrogatepass")
 
+    def told(self, data: bytes) -> list[str]:
+        """Return what was to be hidden and is in `data`, without its value."""
+        found: dict[str, None] = {}
+        for view in () if self.spares(data) else views(data):
+            for secret in self._candidates(view.data):
+                called = self.values[secret.value]
+                if called not in found and next(secret.spans(view.data), None):
+                    found[called] = None
+            read = readable(view.data)[0]
+            for number, pattern in enumerate(self.patterns, 1):
+                if any(_TELLING.search(match[0]) for match in pattern.finditer(read)):
+                    found[f"a match of the pattern {number}"] = None
+        return list(found)
+
     def _spans(self, data: bytes) -> Iterator[Span]:
-        for secret in self.secrets:
+        for secret in self._candidates(data):
             yield from secret.spans(data)
         if self.patterns:
             text, codec = readable(data)
             for pattern in self.patterns:
                 yield from _matches(pattern, text, codec)
 
+    def _candidates(self, data: bytes) -> Iterable[Secret]:
+        """Return the secrets that may be in a text as it is."""
+        spaced = self._index.found(data.replace(b" ", b"+")) if b"+" in data else ()
+        return dict.fromkeys(chain(self._always, self._recent, self._index.found(data), spaced))
 
-_ANY = (b"%", b"\\")
+
+_ANY = (b"%", b"\\", b"&")
 """Without these in a text there are no escapes in it."""
+_TELLING = re.compile(r'[^\s*"\\\[\]{}:,]')
+"""What a match holds besides masks and the marks of JSON, if it was not hidden."""
 _PART, _LONG_FORM = 4, 7
-_MANY = 128
+_MANY = 64
 """With so many forms it is quicker to look first whether any part of one is there."""
 
 
-def _parts(forms: Iterable[bytes]) -> set[int]:
-    """Return words such that a text with one of the forms in it has one of them at a multiple of 4 bytes.
+def _kept(secrets: Iterable[Secret]) -> tuple[bytes, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(secret.folded for secret in secrets)))
 
-    A form of 7 bytes or more covers such a place wholly, and does so with one of its first four words.
+
+def _has_short_form(secret: Secret) -> bool:
+    return any(len(form) < _LONG_FORM for form in secret.forms)
+
+
+class Index:
+    """Finds the few of many secrets that may be in a text, by words of 4 bytes; it does not change.
+
+    A text with one of a secret's long forms in it has one of four words of the form at a multiple of 4 bytes: 7
+    bytes cover such a place wholly. Those in the middle are taken, since many secrets begin or end alike.
     """
-    return {word for form in forms for at in range(_PART) for word in _words(form[at : at + _PART])}
+
+    def __init__(self, layers: tuple[dict[int, tuple[Secret, ...]], ...] = ()) -> None:
+        self._layers = layers
+
+    def and_(self, secrets: Iterable[Secret]) -> Index:
+        """Return the index with more secrets; layers of about the same size become one."""
+        layer: dict[int, tuple[Secret, ...]] = {}
+        for secret in secrets:
+            for word in dict.fromkeys(chain.from_iterable(map(_middle, secret.forms))):
+                layer[word] = (*layer.get(word, ()), secret)
+        layers = self._layers
+        while layers and len(layers[-1]) < 2 * len(layer):
+            merged = dict(layers[-1])
+            merged.update((word, merged.get(word, ()) + some) for word, some in layer.items())
+            layer, layers = merged, layers[:-1]
+        return Index((*layers, layer))
+
+    def found(self, data: bytes) -> Iterable[Secret]:
+        """Return the secrets that may be in a text plain or in Base64."""
+        if not self._layers:
+            return ()
+        words = set(_words(data))
+        hits = (layer[word] for layer in self._layers for word in layer.keys() & words)
+        return dict.fromkeys(chain.from_iterable(hits))
+
+
+def _middle(form: bytes) -> Iterator[int]:
+    """Yield the four words of 4 bytes in the middle of a long form."""
+    if len(form) >= _LONG_FORM:
+        first = (len(form) - _LONG_FORM) // 2
+        for at in range(first, first + _PART):
+            yield from _words(form[at : at + _PART])
 
 
 def _words(data: bytes) -> memoryview[int]:
@@ -158,7 +228,9 @@ def _merged(data: bytes, spans: Iterable[Span]) -> list[Span]:
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[^\s"\[\]{}:,]+', re.DOTALL)
 
 
-def _masked(data: bytes, spans: list[Span], as_json: bool) -> bytes:
+def masked_in(data: bytes, spans: Iterable[Span], as_json: bool) -> bytes:
+    """Return a text with a mask in place of each span, so that what is meant as JSON stays JSON."""
+    spans = _merged(data, spans)
     if as_json and _is_json(data):
         return replaced(data, _in_tokens(data, spans))
     return replaced(data, ((start, end, MASK_BYTES) for start, end in spans))
