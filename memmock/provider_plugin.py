@@ -21,8 +21,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        "memmock_rules(*codes, without=[…]): run the test once for each of these rules of replies, all when none "
-        "is named; the fixture memmock_rule checks it on what the fixture memmock_provider gives",
+        "memmock_rules(*codes, without=[…]): run the test once for each of these rules of replies, all when "
+        "none is named; the fixture memmock_rule checks it on what the fixture memmock_provider gives",
     )
 
 
@@ -75,14 +75,20 @@ def memmock_provider_result(memmock_provider: Any) -> Result:
 
 
 @pytest.fixture(scope="session")
-def memmock_rule(request: pytest.FixtureRequest, memmock_provider_result: Result) -> str:
+def memmock_rule(
+    request: pytest.FixtureRequest, memmock_provider: Any, memmock_provider_result: Result
+) -> str:
     """The code of a rule that the provider keeps; fails when it does not, skips when that cannot be told."""
     code: str = request.param
-    from memmock import report
+    from memmock.conformance.session import Target
+    from memmock.report import report_of
+    from memmock.report.text import rendered_finding
 
-    found = [finding for finding in memmock_provider_result.findings if finding.rule.code == code]
+    given = memmock_provider if isinstance(memmock_provider, Mapping) else {}
+    target = Target(url=memmock_provider_result.url, authorization=given.get("authorization"))
+    found = [entry for entry in report_of(memmock_provider_result, target).entries if entry.code == code]
     if found:
-        text = "\n\n".join(report.finding_text(finding, memmock_provider_result.url) for finding in found)
+        text = "\n\n".join(map(rendered_finding, found))
         raise pytest.fail.Exception(text, pytrace=False)
     outcome = next((each for each in memmock_provider_result.outcomes if each.rule.code == code), None)
     if outcome is not None and outcome.state == "not applicable":

@@ -125,9 +125,9 @@ _FIELD_CHANGES: Final = (
     *_changes("memory_types", _TYPE_LISTS, 3, 40),
     *_changes("max_results", MOST_RESULTS[:-1], 24, 20),
     *_changes("time_hint", HINTS, 4, 20),
-    *_changes("reason", REASONS, 6, 15),
-    *_changes("live_id", LIVE_IDS, 6, 15),
-    *((name, _Mark.DRAWN) for name in EXTRAS),
+    *_changes("reason", REASONS, 10, 25),
+    *_changes("live_id", LIVE_IDS, 10, 25),
+    *tuple((name, _Mark.DRAWN) for name in EXTRAS) * 3,
 )
 _DRAWN: Final[dict[str, st.SearchStrategy[Any]]] = {
     "memory_types": memory_types(3),
@@ -139,7 +139,7 @@ _DRAWN: Final[dict[str, st.SearchStrategy[Any]]] = {
 }
 _NONE: Final = ("", None)
 _FIELDS: Final = tuple(
-    st.sampled_from((_NONE,) * plain + _FIELD_CHANGES) for plain in (500, 700, 900, 1100, 1300)
+    st.sampled_from((_NONE,) * plain + _FIELD_CHANGES) for plain in (500, 700, 900, 1100, 1500)
 )
 _FORMS: Final = tuple(st.sampled_from((_NONE,) * plain + CHANGES) for plain in (20, 80))
 

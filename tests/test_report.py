@@ -231,6 +231,19 @@ def test_an_encoded_body_is_shown_decoded_and_its_header_as_it_was():
     assert found["reply"]["headers"] == (("Content-Encoding", "gzip"), ("Content-Length", "35"))
 
 
+def test_headers_are_shown_as_utf_8_if_they_are():
+    reply = Reply(200, (("X-A", "\xe9"), ("X-B", "茶".encode().decode("latin-1"))), b"{}")
+    (found,) = document(report_of(result(finding("RES004", "x", answer(TEA, reply))), PLAIN))["findings"]
+    assert found["reply"]["headers"] == (("X-A", "\xe9"), ("X-B", "茶"))
+
+
+def test_a_request_that_says_it_is_encoded_is_shown_as_it_is():
+    case = Case({"query": "tea"}, headers=(("Content-Encoding", "br"),))
+    (found,) = document(report_of(result(finding("RES004", "x", answer(case, GOOD))), PLAIN))["findings"]
+    assert found["request"]["body"] == '{"query":"tea"}'
+    assert found["reply"]["body"] == GOOD.body.decode()
+
+
 def test_an_empty_authorization_is_written_as_curl_takes_it():
     case = Case({"query": "tea"}, authorization="", headers=(("Authorization", ""),))
     (found,) = document(report_of(result(finding("RES601", "x", answer(case, GOOD))), PLAIN))["findings"]
@@ -458,7 +471,8 @@ def test_a_page_stands_alone_and_shows_everything():
     words = page.text
     for shown in (
         URL, "2 new errors: 214 requests in 3.2 s.", "Stopped early: the time is over",
-        RULES["RES302"].reason, "RES302 error", "holds 1 memory", "no memory", "用户喜欢喝茶", '--data-binary \'{"query":"tea"}\'',
+        RULES["RES302"].reason, "RES302 error", "holds 1 memory", "no memory", "用户喜欢喝茶",
+        '--data-binary \'{"query":"tea"}\'',
         "AUTHORIZATION[:-3]", "no reply had a Content-Encoding", "2 findings of the baseline left out.",
         "Request 2",
     ):  # fmt: skip

@@ -29,8 +29,8 @@ def command(
 
     The requests are the same every time. Nothing but URL is contacted.
 
-    Exits with 0 when nothing of the severity of --fail-on was found, 1 when something was, 2 when the provider
-    cannot be reached.
+    Exits with 0 when nothing of the severity of --fail-on was found, 1 when something was, 2 when the
+    provider cannot be reached.
     """
     from memmock.conformance.checks import check
     from memmock.conformance.session import Session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,31 +135,46 @@ def check_rules(*codes: str) -> None:
 
 def tell(result: Result, about: Target, how: Telling) -> None:
     """Write a result as it was asked for; exit with 1 when something was found that weighs enough."""
-    from memmock import report
-    from memmock.conformance import baseline
     from memmock.conformance.written_tests import write_tests
+    from memmock.report import FORMATS, report_of
     from memmock.rules import Severity
 
-    if how.baseline is not None:
-        _compare(result, how.baseline)
-    made = {
-        "text": report.as_text,
-        "json": report.as_json,
-        "junit": report.as_junit,
-        "html": report.as_html,
-    }[how.form](result, about, Severity(how.fail_on))
+    fail_on = Severity(how.fail_on)
+    known, gone = None if how.baseline is None else _compared(result, how.baseline), ()
+    report = report_of(
+        result, about, fail_on=fail_on, known=known and known[0], gone=known[1] if known else gone
+    )
+    text = FORMATS[how.form](report)
     if how.output is None:
-        click.echo(made)
+        click.echo(text, nl=False)
     else:
         try:
-            Path(how.output).write_text(made + "\n", encoding="utf-8")
+            Path(how.output).write_text(text, encoding="utf-8")
         except OSError as error:
             raise MemmockError(f"{how.output}: {error.strerror}") from None
-        click.echo(f"{how.output}: {len(result.findings)} findings", err=True)
-    if how.tests is not None and result.findings:
-        click.echo(f"{write_tests(result, how.tests, about)}: run it with pytest", err=True)
-    if not result.ok(Severity(how.fail_on)):
+        click.echo(f"{how.output}: {report.summary}", err=True)
+    if how.tests is not None and (path := write_tests(result, how.tests, about)) is not None:
+        click.echo(f"{path}: run it with pytest", err=True)
+    if not report.ok:
         raise SystemExit(1)
+
+
+def _compared(result: Result, path: str) -> tuple[int, list[str]]:
+    """Take out of a result what a baseline has; return how much that was, and what is gone.
+
+    A baseline that is not there yet is written, and has it all.
+    """
+    from memmock.conformance import baseline
+
+    if not Path(path).exists():
+        baseline.write(path, result.findings)
+        click.echo(f"{path}: written", err=True)
+    before = baseline.read(path)
+    gone = baseline.gone(result.findings, before)
+    new = baseline.new_ones(result.findings, before)
+    known = len(result.findings) - len(new)
+    result.findings = new
+    return known, gone
 
 
 class Progress:
@@ -167,44 +183,41 @@ class Progress:
     def __init__(self, what: str) -> None:
         self._what = what
         self._bar: Any = None
-        self._told = 0
+        self._told = 0.0
         self._tty = sys.stderr.isatty()
 
     def __call__(self, done: int, total: int) -> None:
         """Show how far it is."""
-        if not self._tty:
-            tenth = done * 10 // max(total, 1)
-            if tenth > self._told:
-                self._told = tenth
-                click.echo(f"{self._what}: {done} of {total}", err=True)
-            return
+        if self._tty:
+            self._show(done, total)
+        elif time.monotonic() - self._told > _PAUSE_S:
+            if self._told:
+                click.echo(f"{self._what} {done} of {total}", err=True)
+            self._told = time.monotonic()
+
+    def phase(self, phase: str, requests: int, findings: int) -> None:
+        """Show what a search is at."""
+        if self._tty:
+            click.echo(f"\r{phase}: {requests:,} requests, {findings} found\033[K", err=True, nl=False)
+        elif time.monotonic() - self._told > _PAUSE_S:
+            if self._told:
+                click.echo(f"{phase}: {requests:,} requests, {findings} found", err=True)
+            self._told = time.monotonic()
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+        elif self._tty:
+            click.echo("\r\033[K", err=True, nl=False)
+
+    def _show(self, done: int, total: int) -> None:
         if self._bar is None:
             self._bar = click.progressbar(length=total, label=self._what, file=sys.stderr)
             self._bar.__enter__()
         self._bar.length = total
         self._bar.update(done - self._bar.pos)
 
-    def end(self) -> None:
-        """Leave the line of the bar."""
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)
 
-
-def _compare(result: Result, path: str) -> None:
-    """Leave out what is in the baseline; write the baseline when there is none."""
-    from memmock.conformance import baseline
-
-    if not Path(path).exists():
-        baseline.write(path, result.findings)
-        click.echo(f"{path}: written, with {len(result.findings)} findings", err=True)
-        result.findings = []
-        return
-    before = baseline.read(path)
-    known = len(result.findings)
-    missing = baseline.gone(result.findings, before)
-    result.findings = baseline.new_ones(result.findings, before)
-    says = [
-        f"{path}: {known - len(result.findings)} findings were there before, {len(result.findings)} are new"
-    ]
-    says += [f"  no longer seen: {key}" for key in missing]
-    click.echo("\n".join(says), err=True)
+_PAUSE_S = 5.0
+"""How often a line is printed where there is no terminal."""

@@ -58,8 +58,8 @@ def command(
     Boundary cases come first, then requests at random. What was found before is tried first again: it is kept
     in .memmock/, without the authorization. Nothing but URL is contacted; Ctrl-C stops, and still reports.
 
-    Exits with 0 when nothing of the severity of --fail-on was found, 1 when something was, 2 when the provider
-    cannot be reached.
+    Exits with 0 when nothing of the severity of --fail-on was found, 1 when something was, 2 when the
+    provider cannot be reached.
     """
     from memmock.conformance.fuzz import fuzz
     from memmock.conformance.known import Store
@@ -79,7 +79,7 @@ def command(
             known=Store(url),
             rules=rules or None,
             ignore=ignore,
-            progress=progress,
+            progress=progress.phase,
         )
     finally:
         progress.end()

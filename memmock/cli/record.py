@@ -128,7 +128,7 @@ def _with_scheme(upstream: str, tls: bool) -> str:
     if "://" not in upstream:
         return f"{'https' if tls else 'http'}://{upstream}"
     if tls and not upstream.lower().startswith("https:"):
-        raise click.UsageError(f"--tls is for an upstream that speaks TLS, not for one with another scheme")
+        raise click.UsageError("--tls is for an upstream that speaks TLS, not for one with another scheme")
     return upstream
 
 

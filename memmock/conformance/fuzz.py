@@ -118,6 +118,7 @@ def fuzz(
     known: Store | None = None,
     rules: Collection[str] | None = None,
     ignore: Collection[str] = (),
+    edges: Sequence[Trial] | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Return what is wrong with a provider, each thing with the smallest requests that show it.
@@ -132,6 +133,7 @@ def fuzz(
         known: failures of earlier runs, which are tried first, and replaced by those of this run.
         rules: codes of the rules that are looked at; None for all.
         ignore: codes of the rules that are not.
+        edges: what is tried before the examples; None for `first_trials()`.
         progress: called with `phase`, `requests` and `findings` after each trial.
     """
     run = _Run(session, rules, ignore, progress)
@@ -139,7 +141,7 @@ def fuzz(
     before = known.trials() if known is not None else []
     try:
         run.all_of("known", before)
-        run.edges()
+        run.edges(first_trials() if edges is None else edges)
         run.random(seed, examples)
     except Over as over:
         result.stopped = str(over)
@@ -530,9 +532,8 @@ class _Run:
             self.known_tried += phase == "known"
             self._tell(phase)
 
-    def edges(self) -> None:
+    def edges(self, trials: Sequence[Trial]) -> None:
         """Make the trials at the edges, several at once when calls take long."""
-        trials = first_trials()
         start, sent = time.monotonic(), self.session.sent
         self.all_of("edges", trials[:3])
         per_call_s = (time.monotonic() - start) / max(1, self.session.sent - sent)
@@ -649,6 +650,11 @@ class _Run:
         kinds = {cause.trial.kind for cause in self._causes if cause.key < "RES4"}
         if "refused" in kinds and trial.kind in ("authorization", "refused"):
             return problem.rule.code in ("RES001", "RES002", "RES007")
+        if problem.rule.code == "RES605" and any(
+            cause.trial.case.form != PLAIN and contains(trial.case, cause.trial.case)
+            for cause in self._causes
+        ):
+            return True
         if "changed" in kinds and not problem.own and trial.case.fields.get("query"):
             unheard = trial._replace(case=self._caller.unheard(trial.case))
             return self.shows(unheard, problem.key) is None
@@ -751,7 +757,11 @@ class _Inquiry:
         """Go on with the least that shows the problem again; whether there is any."""
         if not self._problem.own and self._trial.kind in _RELATED - {"again"}:
             # answers that change by themselves are no sign of anything else
-            self._sees(Trial("again", self._trial.case), _key("RES602", self._problem.answers[0]))
+            cases = dict.fromkeys(answer.case.content for answer in self._problem.answers)
+            key = _key("RES602", self._problem.answers[0])
+            for answer in self._problem.answers:
+                if cases.pop(answer.case.content, 0) is None and self._sees(Trial("again", answer.case), key):
+                    break
         if self._trial.kind == "together" and self._fails_in_turn():
             return False
         for trial in self._candidates():

@@ -143,9 +143,7 @@ def _difference(first: Answer, other: Answer, what: str) -> str | None:
         return None
     for name in (_id, _summary):
         if len(before) == len(after) and _sorted(before, name) == _sorted(after, name):
-            return (
-                f"{what} the same {len(after)} memories in another order: {told(after)}, not {told(before)}"
-            )
+            return f"{what} the same memories in another order: {told(after)}, not {told(before)}"
     return f"{what} {told(after)}, not {told(before)}"
 
 

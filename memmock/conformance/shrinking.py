@@ -248,6 +248,7 @@ def _text_covers(text: str, part: str) -> bool:
 
 _PALETTE = ("～", "é", "☕", "²", "\u0301", "\u200b", "?", ".", "#", ";", "~")
 """Characters of different kinds, those of ASCII last."""
+_FEW_KINDS = 3
 _ASCII_KIND = "ASCII"
 """Every character of ASCII that is neither letter nor digit."""
 
@@ -255,7 +256,8 @@ _ASCII_KIND = "ASCII"
 def kinds_of_trigger(case: Case, still_fails: Fails, budget: Budget) -> frozenset[str]:
     """Return the kinds of characters that make a shrunk case fail; empty when it is not about one character.
 
-    With most of those of ASCII, it is about all of them: then no single one is the cause.
+    When many kinds do, no single one is the cause; when some of ASCII are among them, all of ASCII are taken
+    to be.
     """
     place = _odd_field(case)
     if place is None:
@@ -270,6 +272,8 @@ def kinds_of_trigger(case: Case, still_fails: Fails, budget: Budget) -> frozense
             changed = "".join(character if _odd(each) else each for each in text)
             if still_fails(case.with_fields(**{name: changed})):
                 found.add(kind)
+    if len(found) <= _FEW_KINDS:  # these may be as many causes
+        return frozenset({own})
     if sum(not kind.startswith("U+") for kind in found) > 2:
         found.add(_ASCII_KIND)
     return frozenset(found)

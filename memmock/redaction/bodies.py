@@ -6,14 +6,24 @@ import codecs
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
-from urllib.parse import unquote_plus
+from urllib.parse import quote
 
 from memmock.codings import undone
 from memmock.errors import MemmockError
-from memmock.redaction.forms import DEEPEST, Span, View, unescaped
-from memmock.redaction.hidden import MASK_BYTES, Hidden, Values, begins_as_json, replaced
-from memmock.redaction.places import MOST_LEARNED, is_secret, long
+from memmock.redaction.forms import FORM, Span, View, unescaped, views
+from memmock.redaction.hidden import (
+    MASK_BYTES,
+    Hidden,
+    Values,
+    begins_as_json,
+    head_bytes,
+    masked_in,
+    readable,
+    replaced,
+)
+from memmock.redaction.places import in_uri, is_hidden, long, parameters_in
 
 
 def decoded(body: bytes, codings: str) -> bytes:
@@ -24,9 +34,31 @@ def decoded(body: bytes, codings: str) -> bytes:
     """
     body, left, flaw = undone(body, codings)
     if left:
-        what = left.rpartition(", ")[2] + (f", {flaw}," if flaw else "")
+        name = left.rpartition(", ")[2]
+        what = name if _CODING.fullmatch(name) else "something of no plain name"
+        what += f", {flaw}," if flaw else ""
         raise MemmockError(f"the body is encoded as {what} and cannot be looked into for secrets")
     return body
+
+
+_CODING = re.compile(r"[\w.+-]{1,20}", re.ASCII)
+"""A coding that may be shown: there may be anything in the header of a reply."""
+_GZIP, _MOST_PACKED = b"\x1f\x8b\x08", 8
+
+
+def unpacked(body: bytes) -> bytes | None:
+    """Return what a body is packed from that nothing but its beginning says to be gzip; None for any other.
+
+    Raises:
+        MemmockError: it is broken, or packed too often.
+    """
+    if not body.startswith(_GZIP):
+        return None
+    for _ in range(_MOST_PACKED):
+        body = decoded(body, "gzip")
+        if not body.startswith(_GZIP):
+            return body
+    raise MemmockError("the body is packed too often and cannot be looked into for secrets")
 
 
 class Body(NamedTuple):
@@ -132,6 +164,8 @@ class Fields:
         plain = [name.encode() for name in self.names if re.fullmatch(r"[\w.-]+", name, re.ASCII)]
         self._signs = (*plain, b"u00", b"%") if len(plain) == len(self.names) else (b"",)
         """What a body in lower case has in it if it has one of the fields."""
+        named = b"(?i:%b)" % b"|".join(re.escape(name.encode()) for name in sorted(self.names))
+        self._marked = [re.compile(pattern.replace(b"NAME", named), re.DOTALL) for pattern in _MARKED]
 
     def may_be_in(self, data: bytes) -> bool:
         """Tell whether a body may have one of the fields, unless it is a form."""
@@ -143,32 +177,68 @@ class Fields:
         shown, values = self._without(text, is_form(media))
         return Body(data, codec, text, shown), values
 
+    def in_uri(self, uri: str) -> tuple[str, Values]:
+        """Return a URL with its user, secret parameters and JSON fields hidden, and their values."""
+        values: Values = {}
+        if self.names and ("%" in uri or '"' in uri):
+            data, codec = head_bytes(uri)
+            uri = self._without_coded_json(data, values).decode(codec, "surrogatepass")
+        uri, more = in_uri(uri, self.names)
+        return uri, values | more
+
     def _without(self, data: bytes, as_form: bool) -> tuple[bytes, Values]:
         """Return a text with the fields hidden that are to be hidden by their name, and their values."""
-        if not as_form and not self.may_be_in(data):
-            return data, {}
-        if as_form or (not begins_as_json(data) and _FORM.fullmatch(data)):
-            return self._without_form_fields(data, as_form)
         values: Values = {}
+        if self.may_be_in(data):
+            data = self._without_json(data, values)
+            data = masked_in(data, self._marked_in(data, values), as_json=True)
+        elif not as_form:
+            return data, values
+        if as_form or (not begins_as_json(data) and _FORM.fullmatch(data)):
+            data = self._without_coded_json(data, values)
+            data = masked_in(data, self._in_form(data, as_form, values), as_json=True)
+        return data, values
+
+    def _without_json(self, data: bytes, values: Values) -> bytes:
         changes: list[tuple[int, int, bytes]] = []
         for start, end, instead, text, name in _fields(data, self.names):
             changes.append((start, end, instead))
-            if len(values) < MOST_LEARNED:
-                values |= long([text], f"the value of the field {name}")
-        return replaced(data, sorted(changes)), values
+            _learn(values, name, text)
+        return replaced(data, sorted(changes))
 
-    def _without_form_fields(self, data: bytes, as_form: bool) -> tuple[bytes, Values]:
-        values: Values = {}
+    def _without_coded_json(self, data: bytes, values: Values) -> bytes:
+        """Return a form or a URL without the fields of JSON in what it reads with its escapes undone."""
+        if not self.names or (b"%" not in data and b"+" not in data):
+            return data
+        view = View(data).undone(FORM)
+        changes = []
+        for start, end, instead, text, name in _fields(view.data, self.names):
+            changes.append((*view.source((start, end)), quote(instead, safe="*").encode()))
+            _learn(values, name, text, text.replace(" ", "+"))
+        return replaced(data, sorted(changes))
 
-        def hidden(found: re.Match[bytes]) -> bytes:
-            name = unquote_plus(found[1].decode("latin-1"))
-            if not (name.lower() in self.names or (as_form and is_secret(name))):
-                return found[0]
-            text = found[2].decode("latin-1")
-            values.update(long([text, unquote_plus(text)], f"the value of the field {name}"))
-            return found[1] + b"=" + MASK_BYTES
+    def _marked_in(self, data: bytes, values: Values) -> Iterator[Span]:
+        """Yield the values of fields as Python, XML and multipart forms write them."""
+        for found in chain.from_iterable(pattern.finditer(data) for pattern in self._marked):
+            value = next(number for number in range(2, len(found.groups()) + 1) if found[number] is not None)
+            if len(found[value]) <= _LONGEST_MARKED:
+                texts = (readable(view.data)[0] for view in views(found[value]))
+                _learn(values, readable(found[1])[0].lower(), *texts)
+            yield found.span(value)
 
-        return _FORM_FIELD.sub(hidden, data), values
+    def _in_form(self, data: bytes, as_form: bool, values: Values) -> Iterator[Span]:
+        """Yield the values of fields of a form; in JSON that is sent as a form, up to the end of a string."""
+        pattern = _FIELD_IN_JSON if begins_as_json(data) else _FORM_FIELD
+        text, names = data.decode("latin-1"), self.names
+        ways = (lambda name: is_hidden(name, names)), (lambda name: name.lower() in names)
+        for start, end, name, forms in parameters_in(text, pattern, ways[not as_form]):
+            _learn(values, name, *forms)
+            yield start, end
+
+
+def _learn(values: Values, name: str, *texts: str) -> None:
+    if len(values) < _MOST_IN_BODY:
+        values |= long(texts, f"the value of the field {name}")
 
 
 def is_form(media: str) -> bool:
@@ -177,7 +247,18 @@ def is_form(media: str) -> bool:
 
 
 _FORM = re.compile(rb"[^\s=&{}\[\]\"]+=[^&\s]*(?:&[^\s=&]*(?:=[^&\s]*)?)*\s*")
-_FORM_FIELD = re.compile(rb"(?:^|(?<=[&;]))([^=&;]*)=([^&\r\n]+)")
+_FORM_FIELD = re.compile(r"(?:^|(?<=[&;]))([^=&;]*)=(?=([^&\r\n]+))")
+_FIELD_IN_JSON = re.compile(r'(?<=[&;?"])([^=&;?"\\\s]*)=(?=([^&\r\n"\\]+))')
+_MARKED = (
+    rb"""'(NAME)'\s*:\s*(?:[bu]?'([^'\\]*(?:\\.[^'\\]*)*)|"([^"\\]*)"|([^\s,\[\]{}()'"\\]+))""",
+    rb"<(?:[\w.-]+:)?(NAME)(?:\s(?:[^<>]*[^<>/])?)?>\s*(?:<!\[CDATA\[)?([^<\s\]][^<\]]*)",
+    rb'form-data;[^\r\n]{0,200}?\bname="?(NAME)"?(?:;[^\r\n]{0,500})?\r?\n'
+    rb"(?:[^\r\n]{1,500}\r?\n){0,8}\r?\n(.+?)(?=\r?\n--|\Z)",
+)
+"""Fields of Python as `repr` shows it, of XML, and of multipart forms."""
+_MOST_IN_BODY, _LONGEST_MARKED = 256, 4096
+"""So many values of the fields of one body are learned, up to so many bytes where escapes are undone."""
+_DEEPEST_JSON = 8
 _KEY = re.compile(rb'(?<!\\)"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*', re.DOTALL)
 _STRING = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)', re.DOTALL)
 _SCALAR = re.compile(rb'[^\s,\]}"\\]+')
@@ -190,23 +271,37 @@ def _fields(data: bytes, names: frozenset[str]) -> Iterator[tuple[int, int, byte
     JSON in strings of JSON is looked into too.
     """
     view = View(data)
-    for depth in range(DEEPEST):
-        mark = b"\\" * (2**depth - 1) + b'"'
+    for depth in range(_DEEPEST_JSON + 1):
+        mark, *others = marks = _quotes(depth)
+        if not any(each in data for each in marks):
+            return
+        sizes = {len(mark), *map(len, others)}
         hidden_to = 0
         for key in _KEY.finditer(view.data):
-            quotes = (view.source((at, at + 1)) for at in (key.start(), key.end(1)))
             name = unescaped(key[1])
-            if name.lower() not in names or any(end - start != len(mark) for start, end in quotes):
+            if name.lower() not in names or not all(
+                end - start in sizes
+                for start, end in (view.source((at, at + 1)) for at in (key.start(), key.end(1)))
+            ):
                 continue
             if found := _STRING.match(view.data, key.end()):
                 first, last = (view.source((at, at + 1)) for at in (found.start(1) - 1, found.end(1) - 1))
                 yield first[1], last[1], MASK_BYTES, unescaped(found[1]), name
             elif key.start() >= hidden_to and (span := _value(view.data, key.end())):
                 hidden_to = span[1]
-                yield *view.source(span), mark + MASK_BYTES + mark, "", name
-        if b'\\"' not in view.data:
-            return
+                text = view.data[slice(*span)].lstrip(b"-").decode("latin-1")
+                yield *view.source(span), mark + MASK_BYTES + mark, text if _NUMBER.match(text) else "", name
         view = view.unescaped()
+
+
+_NUMBER = re.compile(r"(?:[.eE+-]*\d){8}")
+"""How a number begins that is remembered."""
+
+
+def _quotes(depth: int) -> tuple[bytes, ...]:
+    """Return what a quote looks like in JSON in so many strings of JSON."""
+    mark = b"\\" * (2**depth - 1) + b'"'
+    return (mark, b"\\" * 2 ** (depth - 1) + b"u0022") if depth else (mark,)
 
 
 def _value(data: bytes, at: int) -> Span | None:

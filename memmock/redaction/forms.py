@@ -8,7 +8,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain
-from os.path import commonprefix
 from typing import NamedTuple
 
 _DEEPEST, _DEEPEST_IN_LARGE, _LARGE = 4, 2, 256 * 1024
@@ -91,7 +90,9 @@ _CUT = re.compile(rb"\*+|(?=\xe2\x80\xa6|\.\.\.)")
 
 def _cut_end(text: bytes, at: int, form: bytes, least: int) -> int:
     """Return where the beginning of a form at `at` ends if it was cut; 0 when it was not."""
-    shown = len(commonprefix([form, text[at : at + len(form)]]))
+    pairs = zip(form, text[at : at + len(form)], strict=False)
+    shown = next((size for size, (one, other) in enumerate(pairs) if one != other), len(text) - at)
+    shown = min(shown, len(form))
     for end in range(at + shown, at + max(least, shown - 3) - 1, -1):  # dots may be those of the value
         if found := _CUT.match(text, end):
             return found.end()
@@ -101,9 +102,9 @@ def _cut_end(text: bytes, at: int, form: bytes, least: int) -> int:
 def _folded(value: str) -> Iterator[tuple[bytes, bytes]]:
     """Yield a value in lower case, and its beginning."""
     for text in dict.fromkeys((value.lower(), value.upper(), value.casefold())):
-        for form, start in zip(_encodings(text), _encodings(text[:_START_CHARS]), strict=False):
-            form = form.lower()
-            begun = start.lower() if form.startswith(start.lower()) else form
+        starts = [start.lower() for start in _encodings(text[:_START_CHARS])]
+        for form in (form.lower() for form in _encodings(text)):
+            begun = next((start for start in starts if form.startswith(start)), form)
             yield form, begun
             if b" " in form:
                 yield form.replace(b" ", b"+"), begun.replace(b" ", b"+") if b" " in begun else form
@@ -324,12 +325,13 @@ def _lines_joined(pattern: re.Pattern[bytes], sign: bytes) -> Way:
 _JSON = _way(b"\\", _BACKSLASH, _char)
 _LINE_END = re.compile(rb"\n(?<=[\w+/-]\n)[ \t]*(?=[\w+/=-])", re.ASCII)
 _LINE_END_CR = re.compile(rb"\r\n(?<=[\w+/-]\r\n)[ \t]*(?=[\w+/=-])", re.ASCII)
+_HTML = re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6});?|[A-Za-z][A-Za-z0-9]{1,30};)")
 FORM = _way(b"", re.compile(rb"%[0-9A-Fa-f]{2}|\+"), _byte_of_form)
 """How the fields of forms and the parameters of URLs are escaped."""
 _WAYS = (
     _way(b"%", re.compile(rb"%[0-9A-Fa-f]{2}"), _bytes, rb"(?:%[0-9A-Fa-f]{2})+"),
     _JSON,
-    _way(b"&", re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6});?|[A-Za-z][A-Za-z0-9]{1,30};)"), _entity),
+    _way(b"&", _HTML, _entity),
     _lines_joined(_LINE_END, b"\n"),
     _lines_joined(_LINE_END_CR, b"\r\n"),
 )
@@ -351,6 +353,8 @@ def views(data: bytes) -> Iterator[View]:
 
 def unescaped(data: bytes) -> str:
     """Return a string of JSON as it reads."""
+    if b"\\" not in data:
+        return data.decode("utf-8", "replace")
     return _JSON.undone(data).decode("utf-8", "replace")
 
 

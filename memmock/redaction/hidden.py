@@ -43,13 +43,14 @@ class Hidden:
         signs += chain(SIGNS if values else (), _ANY if patterns else (), *(some.signs for some in new))
         self._signs: tuple[bytes, ...] = tuple(dict.fromkeys(chain(less._signs if less else (), signs)))
         self._folded: tuple[bytes, ...] = less._folded if less else _kept(new)
-        self._always = less._always if less else ()
+        self._always: tuple[Secret, ...] = less._always if less else ()
         """Secrets that are looked for in every text: of the others, those that `_index` finds for it."""
         self._always += tuple(secret for secret in new if secret.folded or _has_short_form(secret))
-        self._index = less._index if less else Index()
-        self._recent = (*(less._recent if less else ()), *new)
+        self._index: Index = less._index if less else Index()
+        self._recent: tuple[Secret, ...] = (*(less._recent if less else ()), *new)
         """Secrets that are not in the index yet, and their long forms."""
-        self._forms = (*(less._forms if less else ()), *(form for form in forms if len(form) >= _LONG_FORM))
+        forms = [form for form in forms if len(form) >= _LONG_FORM]
+        self._forms: tuple[bytes, ...] = (*(less._forms if less else ()), *forms)
         if len(self._forms) >= _MANY:
             self._index = self._index.and_(self._recent)
             self._recent = self._forms = ()
@@ -77,7 +78,7 @@ class Hidden:
             if self.spares(data):
                 return data
             spans = [view.source(span) for view in views(data) for span in self._spans(view.data)]
-            masked = masked_in(data, spans, as_json) if spans else data
+            masked = masked_in(data, spans, as_json)
             if masked == data:
                 return data
             data = masked
@@ -137,8 +138,8 @@ def _has_short_form(secret: Secret) -> bool:
 class Index:
     """Finds the few of many secrets that may be in a text, by words of 4 bytes; it does not change.
 
-    A text with one of a secret's long forms in it has one of four words of the form at a multiple of 4 bytes: 7
-    bytes cover such a place wholly. Those in the middle are taken, since many secrets begin or end alike.
+    A text with one of a secret's long forms in it has one of four words of the form at a multiple of 4 bytes:
+    7 bytes cover such a place wholly. Those in the middle are taken, since many secrets begin or end alike.
     """
 
     def __init__(self, layers: tuple[dict[int, tuple[Secret, ...]], ...] = ()) -> None:
@@ -230,7 +231,8 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[^\s"\[\]{}:,]+', re.D
 
 def masked_in(data: bytes, spans: Iterable[Span], as_json: bool) -> bytes:
     """Return a text with a mask in place of each span, so that what is meant as JSON stays JSON."""
-    spans = _merged(data, spans)
+    if not (spans := _merged(data, spans)):
+        return data
     if as_json and _is_json(data):
         return replaced(data, _in_tokens(data, spans))
     return replaced(data, ((start, end, MASK_BYTES) for start, end in spans))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from urllib.parse import unquote, unquote_plus
@@ -27,7 +27,8 @@ _HARMLESS = re.compile(
 
 _LEARNED_CHARS, CONFIGURED_CHARS = 8, 4
 """From so many characters on a value is looked for everywhere: shorter ones may be common words."""
-MOST_LEARNED = 256
+MOST_LEARNED = 4096
+"""So many values are remembered; of the oldest, half are forgotten at once."""
 
 
 @lru_cache(1024)
@@ -88,8 +89,8 @@ def values_of(name: str, value: str) -> Iterator[str]:
 
 _URI_USER = re.compile(r"(?<=://)[^/?#\s]*(?=@)")
 _TEXT_USER = re.compile(r"(?<=://)[^/?#\s\"'<>,]*(?=@)")
-_URI_PARAMETER = re.compile(r"(?:^|(?<=[?&;#]))([^=&;#?]*)=([^&#]+)")
-_TEXT_PARAMETER = re.compile(r"(?<=[?&])([^=&?\s]*)=([^&#\s\"'<>]+)")
+_URI_PARAMETER = re.compile(r"(?:^|(?<=[?&;#]))([^=&;#?]*)=(?=([^&#]+))")
+_TEXT_PARAMETER = re.compile(r"(?<=[?&;])([^=&?;\s]*)=(?=([^&#\s\"'<>]+))")
 
 
 def in_uri(uri: str, names: Container[str]) -> tuple[str, Values]:
@@ -116,16 +117,34 @@ def _in_parts(
         values.update(long([found[0].partition(":")[2]], "the password in a URL"))
         return MASK
 
-    def hidden(found: re.Match[str]) -> str:
-        name = unquote_plus(found[1])
-        if not (is_secret(name) or name.lower() in names):
-            return found[0]
-        forms = [found[2], unquote_plus(found[2])]
-        values.update(long(forms, f"the value of the parameter {name}"))
-        return f"{found[1]}={MASK}"
-
     if "@" in text:
         text = users.sub(user, text)
-    if "=" in text:
-        text = parameters.sub(hidden, text)
-    return text, values
+    if "=" not in text:
+        return text, values
+    pieces, at = [], 0
+    for start, end, name, forms in parameters_in(text, parameters, lambda name: is_hidden(name, names)):
+        values |= long(forms, f"the value of the parameter {name}")
+        pieces += [text[at:start], MASK]
+        at = end
+    return "".join([*pieces, text[at:]]), values
+
+
+def is_hidden(name: str, names: Container[str]) -> bool:
+    """Tell whether a parameter is hidden by its name, or is one of `names`, in lower case."""
+    return is_secret(name) or name.lower() in names
+
+
+def parameters_in(
+    text: str, pattern: re.Pattern[str], is_hidden: Callable[[str], bool]
+) -> Iterator[tuple[int, int, str, list[str]]]:
+    """Yield where the values of hidden parameters are, their names, and what they read.
+
+    A value ends where `pattern` says. It may have ";" in it, or end there: what is before that is read too.
+    """
+    at = 0
+    for found in pattern.finditer(text):
+        name = unquote_plus(found[1]).strip()
+        if found.start() >= at and is_hidden(name):
+            parts = dict.fromkeys((found[2], found[2].partition(";")[0]))
+            yield *found.span(2), name, [form for part in parts for form in (part, unquote_plus(part))]
+            at = found.end(2)

@@ -11,15 +11,13 @@ from typing import NamedTuple
 
 from memmock.errors import MemmockError
 from memmock.http import Headers, Reply, Request, header
-from memmock.redaction.bodies import WIDE, Body, Fields, decoded, is_form, is_utf8, transcoded
-from memmock.redaction.forms import views
-from memmock.redaction.hidden import MASK, Hidden, Values, head_bytes, readable
+from memmock.redaction.bodies import WIDE, Body, Fields, decoded, is_form, is_utf8, transcoded, unpacked
+from memmock.redaction.hidden import MASK, Hidden, Values, head_bytes
 from memmock.redaction.places import (
     CONFIGURED_CHARS,
     MOST_LEARNED,
     credentials,
     in_text,
-    in_uri,
     is_secret,
     long,
     values_of,
@@ -31,11 +29,19 @@ _HEADS, _USUAL, _USUAL_BYTES = 256, 32, 16 * 1024
 
 
 class _Message(NamedTuple):
-    """A message on its way: its headers, its body as it was sent, and opened; None when it cannot be."""
+    """A message on its way.
+
+    Attributes:
+        headers: its headers.
+        sent: its body as it was sent.
+        body: its body, opened; None when it cannot be.
+        inside: what that is packed from, if it does not say so.
+    """
 
     headers: Headers
     sent: bytes
     body: Body | None
+    inside: Body | None = None
 
 
 class _Head:
@@ -57,7 +63,8 @@ class Redactor:
     """Hides secrets, and remembers those that it was shown to hide them later; for any thread.
 
     Headers with a credential by their name are always hidden, and so is what stands in them wherever else it
-    occurs, from 8 characters on. Of the values seen, the latest 256 are remembered.
+    occurs, from 8 characters on. Of the values seen, the latest are remembered: at least 2048, at most
+    4096, unless they are large.
 
     Args:
         secrets: values to hide wherever they occur, as "Bearer abc…"; under 4 characters in whole headers.
@@ -87,7 +94,8 @@ class Redactor:
         self._fields = Fields(fields)
         self._learned: Values = {}
         self._lock = threading.Lock()
-        self._known = Hidden(self._configured, tuple(map(_compiled, patterns)))
+        compiled = tuple(_compiled(pattern, number) for number, pattern in enumerate(patterns, 1))
+        self._known = self._base = Hidden(self._configured, compiled)
         self._heads: dict[Headers, _Head] = {}
         self._owns: tuple[Hidden, dict[tuple[str, ...], Hidden]] = self._known, {}
 
@@ -105,7 +113,7 @@ class Redactor:
             message, values = self._opened(request.headers, request.body)
         except MemmockError:
             message, values = _Message(request.headers, request.body, None), {}
-        target, more = in_uri(request.target, self._fields.names)
+        target, more = self._fields.in_uri(request.target)
         hidden = hidden.and_(values | more)
         headers, body = self._closed(message, hidden)
         return request._replace(target=hidden.hide_text(target), headers=headers, body=body)
@@ -116,13 +124,15 @@ class Redactor:
         Bodies come back decoded, without a Content-Encoding. How the reply is delivered stays as it is.
 
         Raises:
-            MemmockError: a body is encoded in a way that cannot be looked into.
+            MemmockError: a body is encoded in a way that cannot be looked into, or has a secret packed in it.
         """
         asked, values = self._opened(request.headers, request.body)
         answered, more = self._opened(reply.headers, reply.body)
-        target, others = in_uri(request.target, self._fields.names)
+        target, others = self._fields.in_uri(request.target)
         values |= {**more, **others, **self._head(request.headers).values, **self._head(reply.headers).values}
         hidden = self._learn(values).and_(values)
+        _refuse_inside(asked, hidden)
+        _refuse_inside(answered, hidden)
         headers, body = self._closed(asked, hidden)
         request = request._replace(target=hidden.hide_text(target), headers=headers, body=body)
         headers, body = self._closed(answered, hidden)
@@ -130,7 +140,7 @@ class Redactor:
 
     def uri(self, uri: str) -> str:
         """Return a URL with its secrets hidden: the user, secret parameters, and values that are known."""
-        uri, values = in_uri(uri, self._fields.names)
+        uri, values = self._fields.in_uri(uri)
         return self._known.and_(values).hide_text(uri)
 
     def text(self, text: str) -> str:
@@ -140,24 +150,14 @@ class Redactor:
 
     def leaks(self, data: bytes) -> list[str]:
         """Return what was to be hidden and is in `data`, the bytes of a file; told without its value."""
-        found: dict[str, None] = {}
-        known = self._known
-        if b"\0" not in data and known.spares(data):
-            return []
         texts = [data, *(text for codec in WIDE if b"\0" in data and (text := transcoded(data, codec)))]
-        for view in chain.from_iterable(map(views, texts)):
-            for secret, called in zip(known.secrets, known.values.values(), strict=True):
-                if called not in found and next(secret.spans(view.data), None):
-                    found[called] = None
-            read = readable(view.data)[0]
-            for number, pattern in enumerate(known.patterns, 1):
-                if any(_TELLING.search(match[0]) for match in pattern.finditer(read)):
-                    found[f"a match of the pattern {number}"] = None
-        return list(found)
+        return list(dict.fromkeys(chain.from_iterable(map(self._known.told, texts))))
 
     def _spares(self, hidden: Hidden, target: str, body: bytes) -> bool:
         """Whether it is plain at once that nothing in a target and a body is to be hidden."""
         if "=" in target or "@" in target or self._fields.may_be_in(body):
+            return False
+        if self._fields.names and ("%" in target or '"' in target):
             return False
         if b"\0" in body[:4] or body[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return False
@@ -171,8 +171,12 @@ class Redactor:
         if body and (coding := header(headers, "content-encoding")):
             body = decoded(body, coding)
             headers = tuple(pair for pair in headers if pair[0].lower() != "content-encoding")
-        opened, values = self._fields.opened(body, header(headers, "content-type") or "")
-        return _Message(headers, sent, opened), values
+        media = header(headers, "content-type") or ""
+        opened, values = self._fields.opened(body, media)
+        if (unpacked_body := unpacked(body)) is None:
+            return _Message(headers, sent, opened), values
+        inside, more = self._fields.opened(unpacked_body, media)
+        return _Message(headers, sent, opened, inside), values | more
 
     def _closed(self, message: _Message, hidden: Hidden) -> tuple[Headers, bytes]:
         """Return headers and body of a message with everything hidden."""
@@ -201,7 +205,7 @@ class Redactor:
             size = sum(map(len, self._learned))
             if len(self._learned) > MOST_LEARNED or size > _MOST_LEARNED_CHARS:
                 self._forget(size)
-                self._known = Hidden({**self._configured, **self._learned}, self._known.patterns)
+                self._known = self._base.and_(self._learned)
             else:
                 self._known = self._known.and_(new)
             return self._known
@@ -271,16 +275,36 @@ class Redactor:
         return last[1]
 
 
-_TELLING = re.compile(r'[^\s*"\\\[\]{}:,]')
-"""What a match holds besides masks and the marks of JSON, if it was not hidden."""
+def _refuse_inside(message: _Message, hidden: Hidden) -> None:
+    """Refuse a body with a secret in what it is packed from.
+
+    Raises:
+        MemmockError: there is one.
+    """
+    inside = message.inside
+    if inside is not None and inside.hidden(hidden) != inside.data:
+        what = ", ".join(hidden.told(inside.text) or ["a hidden field"])
+        raise MemmockError(f"the body cannot be stored: packed as gzip without saying so, it holds {what}")
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+_REASON = re.compile(r"(?:(?:[a-z]{2,}(?:-[a-z]{2,})?|[():<>]{1,2}),?(?: |$))*")
+"""What a reason begins with that has nothing of the pattern in it."""
+
+
+def _compiled(pattern: str, number: int) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        reason = str(error) or type(error).__name__
-        raise MemmockError(f"the pattern {pattern!r} is not a regular expression: {reason}") from None
+        reason = _reason(error)
+        raise MemmockError(f"the pattern {number} is not a regular expression: {reason}") from None
     if compiled.search(""):
-        raise MemmockError(f"the pattern {pattern!r} matches the empty text, so it would hide everything")
+        raise MemmockError(f"the pattern {number} matches the empty text, so it would hide everything")
     return compiled
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong with a pattern, without quoting it."""
+    found = _REASON.match(error.msg if isinstance(error, re.error) else str(error))
+    reason = (found[0].strip() if found else "") or type(error).__name__
+    at = error.pos if isinstance(error, re.error) else None
+    return reason if at is None else f"{reason} at position {at}"
