@@ -87,7 +87,7 @@ def failing_on(pattern: str, field: str = "query") -> Search:
 
 RELATIONS = [trial for trial in first_trials() if trial.kind != "once" and trial.kind != "together"]
 TEXTS = [
-    Trial("once", Case({field: text, **({} if field == "query" else {"query": "tea"})}))
+    Trial("once", Case({"query": "tea", field: text}))
     for text in ("☕", "😀", "\\", "\0", 'say "tea"', "null", "null pointer", "用户喜欢", "{}", "...", "～")
     for field in ("query", "reason")
 ]
@@ -366,6 +366,15 @@ def test_known_failures_that_were_not_tried_are_kept(tmp_path):
     store.keep(trials)
     fuzzed(provider(), known=store, most_requests=1)
     assert store.trials() == trials[1:]
+
+
+def test_known_failure_that_makes_no_sense_is_passed_over(tmp_path):
+    store = Store("http://127.0.0.1:1/memory", tmp_path)
+    wrong = [("no such", ""), ("changed", "{"), ("authorization", "no such"), ("together", "x")]
+    store.keep(
+        [Trial(kind, Case({"query": "a"}), how) for kind, how in wrong] + [Trial("changed", Case(), "{}")]
+    )
+    assert fuzzed(provider(), examples=0, edges=(), known=store).findings == []
 
 
 def test_store_keeps_everything_but_the_authorization(tmp_path):

@@ -3,6 +3,7 @@
 import base64
 import codecs
 import gzip
+import html
 import json
 import re
 import threading
@@ -365,6 +366,9 @@ def test_length_that_looks_like_a_secret_stays():
         ("/a?x=1&api_key=2&y=3", "/a?x=1&api_key=***&y=3"),
         ("/a?Access%5FToken=2;x#token=3", "/a?Access%5FToken=***#token=***"),
         ("/a?pin=2&p=1", "/a?pin=***&p=1"),
+        ("/a?a=1;token=X&b=2", "/a?a=1;token=***&b=2"),
+        ("/a?token=X;b=2&c=3", "/a?token=***&c=3"),
+        ("/a?q=%7B%22pin%22%3A+1%2C%22b%22%3A2%7D", "/a?q=%7B%22pin%22%3A+%22***%22%2C%22b%22%3A2%7D"),
         ("/a?page_token=2&max_tokens=3&token=", "/a?page_token=2&max_tokens=3&token="),
     ],
 )
@@ -399,6 +403,35 @@ def test_text_beyond_latin_1_is_redacted():
 
 # ---- fields
 
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize("depth", range(9))
+def test_field_is_hidden_in_json_of_any_depth(depth):
+    body, shown = json.dumps({"pin": [1], "b": 2}), json.dumps({"pin": MASK, "b": 2})
+    for _ in range(depth):
+        body, shown = json.dumps({"a": body}), json.dumps({"a": shown})
+    assert recorded(Redactor(fields=["pin"]), body=body.encode())[0].body.decode() == shown
+
+
+def test_json_that_is_sent_as_a_form_stays_json():
+    headers = (("Content-Type", FORM),)
+    body = b'{"pin": "1", "u": "/a?token=2", "n": [12345, "x;secret=3&b=c"]}'
+    expected = b'{"pin": "***", "u": "/a?token=***", "n": [12345, "x;secret=***&b=c"]}'
+    assert recorded(Redactor(fields=["pin"]), headers=headers, body=body)[0].body == expected
+    assert Redactor(fields=["pin"]).request(Request("POST", "/", headers, body)).body == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "is_learned"),
+    [("12345678", True), ("-12345678", True), ("1234.5678", True), ("1234567", False), ("true", False)],
+)
+def test_long_numbers_of_fields_are_learned(number, is_learned):
+    _, reply = recorded(
+        Redactor(fields=["pin"]), body=f'{{"pin": {number}}}'.encode(), reply=f"<{number}>".encode()
+    )
+    assert (MASK in reply.body.decode()) is is_learned
+
 
 @pytest.mark.parametrize(
     ("body", "shown"),
@@ -422,11 +455,29 @@ def test_text_beyond_latin_1_is_redacted():
         ("a=1&pin=2&b=pin", "a=1&pin=***&b=pin"),
         ("pin=a%20b+c", "pin=***"),
         ("the pin=1 is", "the pin=1 is"),
+        ("a=1;pin=2&b=3", "a=1;pin=***&b=3"),
+        ("a=%7B%22pin%22%3A%22x%22%7D&b=%22", "a=%7B%22pin%22%3A%22***%22%7D&b=%22"),
+        ("a=%7b%22pin%22:+12%7d", "a=%7b%22pin%22:+%22***%22%7d"),
+        ('a={"pin":"1"}&b=2', 'a={"pin":"***"}&b=2'),
+        ('{"a": "{\\u0022pin\\u0022: \\u00221\\u0022}"}', '{"a": "{\\u0022pin\\u0022: \\u0022***\\u0022}"}'),
+        ("{'pin': 'a\\'b', 'c': {'pin': 1}}", "{'pin': '***', 'c': {'pin': ***}}"),
+        ("{\"a\": \"{'pin': '1'}\"}", "{\"a\": \"{'pin': '***'}\"}"),
+        (
+            "<pin>1</pin><s:Pin x='1'> 2 </s:Pin><pin/><b>3</b>",
+            "<pin>***</pin><s:Pin x='1'> ***</s:Pin><pin/><b>3</b>",
+        ),
+        ('{"a": "<pin>1</pin>", "b": 2}', '{"a": "<pin>***</pin>", "b": 2}'),
+        (
+            '--x\r\nContent-Disposition: form-data; name="pin"\r\nA: b\r\n\r\n1\r\n2\r\n--x--',
+            '--x\r\nContent-Disposition: form-data; name="pin"\r\nA: b\r\n\r\n***\r\n--x--',
+        ),
     ],
 )
 def test_fields_are_hidden_by_their_name(body, shown):
     redactor = Redactor(fields=["Pin"])
-    for media in ("", "application/problem+json; charset=utf-8", "image/png"):
+    for media in ("", "application/problem+json; charset=utf-8", "image/png", FORM):
+        if media == FORM and " pin=" in body:
+            continue
         headers = (("Content-Type", media),)
         request, reply = recorded(redactor, headers=headers, body=body.encode(), reply=body.encode())
         assert (request.body.decode(), reply.body.decode()) == (shown, shown)
@@ -454,6 +505,70 @@ def test_secret_fields_of_a_form_are_hidden():
     expected = b"grant=a&client_secret=***&x=***"
     assert Redactor().request(request).body == expected
     assert recorded(Redactor(), headers=headers, body=body)[0].body == expected
+
+
+# ---- more forms of what was configured
+
+LIVE = "sk-Live/4711+abcdef"
+
+
+def twice_coded(data):
+    return base64.b64encode(b"x" + base64.b64encode(b"yz" + data + b"?") + b"!").decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (LIVE.lower(), MASK),
+        (LIVE.upper(), MASK),
+        (quote(LIVE.lower(), safe=""), MASK),
+        (LIVE.encode().hex(), MASK),
+        (LIVE.encode().hex().upper(), MASK),
+        (f"key {LIVE[:12]}... is bad", "key ***... is bad"),
+        (f"key {LIVE[:14].upper()}… is bad", "key ***… is bad"),
+        (f"key {LIVE[:12]}********", "key ***"),
+        (f"key {LIVE[:11]}...", f"key {LIVE[:11]}..."),
+        (f"key {LIVE[:12]}, {LIVE[:12]}x...", f"key {LIVE[:12]}, {LIVE[:12]}x..."),
+        ("Bearer+" + LIVE.lower(), MASK),
+        ("sk-Live&#47;4711&#x2b;abcdef", MASK),
+        ("sk-Live&sol;4711&plus;abcdef", MASK),
+        ("sk-Live&#x2F;4711&amp;#43;abcdef", MASK),
+        ("sk-Live&unknown;4711", "sk-Live&unknown;4711"),
+    ],
+)
+def test_configured_secret_is_hidden_in_more_forms(text, shown):
+    redactor = Redactor(secrets=[f"Bearer {LIVE}"])
+    assert redactor.text(f"<{text}>") == f"<{shown}>"
+    assert recorded(redactor, reply=json.dumps([text]).encode())[1].body.decode() == json.dumps([shown])
+    assert redactor.leaks(text.encode()) == ([] if text == shown else redactor.leaks(text.encode())[:2])
+    assert bool(redactor.leaks(text.encode())) is (text != shown)
+
+
+@pytest.mark.parametrize("data", [LIVE.encode("utf-16-le"), LIVE.encode("utf-16-be")])
+@pytest.mark.parametrize("before", [b"", b"x", b"xy"])
+def test_base64_of_utf_16_is_hidden(data, before):
+    coded_text = base64.b64encode(before + data + b"xyz").decode()
+    assert MASK in Redactor(secrets=[LIVE]).text(coded_text)
+
+
+def test_base64_of_base64_is_hidden():
+    redactor = Redactor(secrets=[LIVE])
+    for lead in range(3):
+        text = twice_coded(b"a" * lead + LIVE.encode())
+        assert not survives(LIVE, redactor.text(text))
+        assert MASK in redactor.text(text)
+
+
+@pytest.mark.parametrize("text", ["pass&#119;ord-1", "a&quot;b&amp;cdefg", "&lt;12345678&gt;"])
+def test_learned_value_is_hidden_in_html(text):
+    value = html.unescape(text)
+    _, reply = recorded(Redactor(), headers=(("X-Api-Key", value),), reply=f"({text})".encode())
+    assert reply.body == b"(***)"
+
+
+def test_value_of_a_parameter_is_learned_up_to_a_semicolon():
+    _, reply = recorded(Redactor(), target="/?token=12345678;a=1", reply=b"12345678")
+    assert reply.body == b'"***"' or reply.body == b"***"
 
 
 # ---- tokens and patterns
@@ -503,14 +618,26 @@ def test_pattern_that_cannot_be_read_is_refused():
     with pytest.raises(MemmockError) as caught:
         Redactor(patterns=["a", "b("])
     assert str(caught.value) == (
-        "the pattern 'b(' is not a regular expression: missing ), unterminated subpattern at position 1"
+        "the pattern 2 is not a regular expression: missing ), unterminated subpattern at position 1"
     )
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?P<s3cr3t>a)(?P<s3cr3t>b)", "[s3cr3t-a]", r"s3cr3t\q", "(?P=s3cr3t)", "s3cr3t**"]
+)
+def test_pattern_that_cannot_be_read_is_not_quoted(pattern):
+    with pytest.raises(
+        MemmockError, match=r"the pattern 1 is not a regular expression: [a-z -]+\d*$"
+    ) as caught:
+        Redactor(patterns=[pattern])
+    assert "s3cr3t" not in str(caught.value)
+    assert caught.value.__cause__ is None
 
 
 def test_pattern_that_matches_nothing_at_all_is_refused():
     with pytest.raises(MemmockError) as caught:
         Redactor(patterns=["a*\n?"])
-    assert str(caught.value) == ("the pattern 'a*\\n?' matches the empty text, so it would hide everything")
+    assert str(caught.value) == ("the pattern 1 matches the empty text, so it would hide everything")
 
 
 # ---- encodings of bodies
@@ -593,6 +720,46 @@ def test_body_that_cannot_be_looked_into_is_refused(coding, body, message, monke
     assert (request.body, request.headers) == (body, (headers[0], ("X-Api-Key", MASK)))
 
 
+@pytest.mark.parametrize("coding", ["Bearer sk-live-4711abcdef", "x" * 21, "k=4711"])
+def test_coding_that_is_no_plain_name_is_not_shown(coding):
+    with pytest.raises(MemmockError) as caught:
+        recorded(Redactor(), reply=b"x", reply_headers=(("Content-Encoding", coding),))
+    assert str(caught.value) == (
+        "the body is encoded as something of no plain name and cannot be looked into for secrets"
+    )
+
+
+@pytest.mark.parametrize(
+    ("plain", "what"),
+    [
+        (b"<secret>", "the configured secret 1"),
+        (b'{"pin": 1}', "a hidden field"),
+        ("<secret>".encode("utf-16"), "the configured secret 1"),
+        (b"a 12345678 b", "the value of the header x-api-key"),
+        (gzip.compress(b"secret"), "the configured secret 1"),
+    ],
+)
+def test_packed_body_that_does_not_say_so_is_refused_with_a_secret_in_it(plain, what):
+    redactor = Redactor(secrets=["secret"], fields=["pin"])
+    body, headers = gzip.compress(plain), (("X-Api-Key", "12345678"),)
+    with pytest.raises(MemmockError) as caught:
+        recorded(redactor, headers=headers, reply=body)
+    assert (
+        str(caught.value) == f"the body cannot be stored: packed as gzip without saying so, it holds {what}"
+    )
+    assert redactor.request(Request("POST", "/", (), body)).body == body
+
+
+def test_packed_body_that_does_not_say_so_stays_with_nothing_in_it():
+    body = gzip.compress(b"hello")
+    assert recorded(Redactor(secrets=["secret"]), body=body)[0].body == body
+
+
+def test_packed_body_that_is_broken_is_refused():
+    with pytest.raises(MemmockError, match="encoded as gzip, but cut short, and cannot be looked into"):
+        recorded(Redactor(), body=gzip.compress(b"hello" * 9)[:-9])
+
+
 def test_coding_of_an_empty_body_stays():
     headers = (("Content-Encoding", "br"), ("Content-Length", "99"))
     assert recorded(Redactor(), reply_headers=headers)[1].headers == headers
@@ -666,9 +833,9 @@ def test_leak_in_wide_text_is_found():
 
 def test_latest_values_are_remembered():
     redactor = Redactor(secrets=["configured"])
-    for number in range(600):
+    for number in range(5000):
         recorded(redactor, headers=(("X-Api-Key", f"value-{number:04}-"),))
-    text = redactor.text("value-0599- value-0500- value-0001- configured c%6fnfigured dmFsdWUtMDU5OS0")
+    text = redactor.text("value-4999- value-2952- value-0001- configured c%6fnfigured dmFsdWUtNDk5OS0")
     assert text == "*** *** value-0001- *** *** ***"
     assert len(redactor._learned) <= MOST_LEARNED
 

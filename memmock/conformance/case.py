@@ -150,13 +150,16 @@ def as_curl(request: Request, url: str) -> str:
 
 
 def _ansi_quoted(data: bytes) -> str:
-    """Return bytes as bash, zsh and others take them in `$'…'`."""
-    known = {0x27: "\\'", 0x5C: "\\\\"}
-    return (
-        "$'"
-        + "".join(known.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}") for byte in data)
-        + "'"
-    )
+    """Return bytes as bash, zsh and others take them in `$'…'`; what can be read stays as it is."""
+    quoted = []
+    for char in data.decode("utf-8", "surrogateescape"):
+        if char in "'\\":
+            quoted.append(f"\\{char}")
+        elif char.isprintable():
+            quoted.append(char)
+        else:
+            quoted += [f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape")]
+    return f"$'{''.join(quoted)}'"
 
 
 def _in_case(name: str, case: Names) -> str:

@@ -337,8 +337,9 @@ class _Run:
             case = wide.case.with_fields(max_results=most)
             more = self._judge(_Probe(case, "large max_results", may_be=_REFUSED))
             self._compare("RES603", begins_with, wide, more)
-        # what comes last is what is lost when a provider cuts before it filters
-        last = next((kind for kind in map(_kind, reversed(wide.memories or ())) if kind in kinds), None)
+        # the kind that comes last is the one that is lost when a provider cuts before it filters
+        order = dict.fromkeys(kind for kind in map(_kind, wide.memories or ()) if kind in kinds)
+        last = next(reversed(order), None)
         if last is not None:
             case = kinds[last].case.with_fields(max_results=1)
             self._compare("RES603", begins_with, self._judge(_Probe(case, "max_results")), kinds[last])
@@ -470,11 +471,12 @@ class _Run:
         return answer
 
     def _weigh(self, probe: _Probe, answer: Answer) -> None:
+        """Report what is wrong with an answer; what it shares with a finding is not asked again."""
         before, self._before = self._before, answer
-        wrong = {
-            _key(each, answer): each for each in reversed(self._wrong(probe, answer))
-        }  # the first of each
-        found = [each for each in wrong.values() if not self._known(each, answer)]
+        first_of_each: dict[str, Violation] = {}
+        for each in self._wrong(probe, answer):
+            first_of_each.setdefault(_key(each, answer), each)
+        found = [each for each in first_of_each.values() if not self._known(each, answer)]
         if not found:
             return
         try:
@@ -484,7 +486,7 @@ class _Run:
                 return
             for violation in found:
                 if violation.code in shown:
-                    self._tell(probe, violation, self._simplest(probe, violation, answer))
+                    self._tell(probe, *self._simplest(probe, violation, answer))
                 elif violation.code != "RES006":  # once slow is not slow
                     self._tell(probe, violation, answer, flaky=True)
         except Over:
@@ -580,17 +582,18 @@ class _Run:
         self._add("RES605", message, (first, second), once="connection")
         return True
 
-    def _simplest(self, probe: _Probe, violation: Violation, answer: Answer) -> Answer:
-        """Return the answer to the simplest case that breaks the same rule at the same place."""
+    def _simplest(self, probe: _Probe, violation: Violation, answer: Answer) -> tuple[Violation, Answer]:
+        """Return the simplest case that breaks the same rule at the same place: how, and its answer."""
         if violation.code == "RES006":  # each try takes long
-            return answer
+            return violation, answer
         goal = _key(violation, answer)
         for simpler in _simpler(probe.case):
             tried = probe._replace(case=simpler(answer.case))
             other = self._ask(tried.case)
-            if any(_key(each, other) == goal for each in self._wrong(tried, other)):
-                answer = other
-        return answer
+            same = (each for each in self._wrong(tried, other) if _key(each, other) == goal)
+            if (found := next(same, None)) is not None:
+                violation, answer = found, other
+        return violation, answer
 
     # ---- what several answers show
 

@@ -140,7 +140,7 @@ def fuzz(
     result = Result(session.target.url, run.findings, seed=seed)
     before = known.trials() if known is not None else []
     try:
-        run.all_of("known", before)
+        run.known(before)
         run.edges(first_trials() if edges is None else edges)
         run.random(seed, examples)
     except Over as over:
@@ -321,10 +321,14 @@ def _authorization(caller: _Caller, trial: Trial, steady: bool) -> list[Problem]
     other = altered(right, trial.how) if right else None
     if other is None:
         return []
+    before: list[Answer] = []
+    if trial.how == AFTER_GOOD:
+        caller.hang_up()
+        before.append(caller.ask(trial.case))
     answer = caller.ask(replace(trial.case, authorization=other))
     found = caller.own(answer)
     if not caller.session.target.open and (message := relations.gives_away(answer)):
-        found.append(Problem(RULES["RES601"], message, "", (answer,)))
+        found.append(Problem(RULES["RES601"], message, "", (*before, answer)))
     return found
 
 
@@ -335,6 +339,8 @@ def _refused(caller: _Caller, trial: Trial, steady: bool) -> list[Problem]:
     wrong = _wrong(trial, caller.session.target.authorization)
     if wrong is None:
         return []
+    for _ in range(_OFTEN - 1 if trial.how == OFTEN else 0):
+        caller.ask(wrong, stay=True)
     first = caller.ask(wrong, stay=True)
     good = caller.ask(replace(trial.case, form=trial.case.form._replace(kept=True)))
     found = caller.own(first)
@@ -397,8 +403,11 @@ PROPERTIES: Final[dict[str, Property]] = {
 
 _RELATED = {"again", "more", "fewer", "same", "together"}
 
-ALTERATIONS = ("missing", "wrong", "truncated", "suffixed", "recased")
-REFUSALS = ("unauthorized", "no JSON", "no query")
+AFTER_GOOD = "wrong after the right one"
+ALTERATIONS = ("missing", "wrong", "truncated", "suffixed", "recased", AFTER_GOOD)
+OFTEN = "unauthorized often"
+REFUSALS = ("unauthorized", "no JSON", "no query", OFTEN)
+_OFTEN = 5
 
 
 def altered(authorization: str, how: str) -> str | None:
@@ -407,6 +416,7 @@ def altered(authorization: str, how: str) -> str | None:
     other = {
         "missing": "",
         "wrong": f"{scheme}{space}memmock-wrong",
+        AFTER_GOOD: f"{scheme}{space}memmock-wrong",
         "truncated": scheme + space + token[: len(token) // 2],
         "suffixed": f"{authorization}x2",
         "recased": scheme + space + token.swapcase(),
@@ -490,9 +500,15 @@ _RANDOM: Final[tuple[tuple[str, str], ...]] = (
 
 def _trials() -> st.SearchStrategy[Trial]:
     """Strategy for trials; seldom of a request that breaks the contract."""
-    good = st.builds(lambda case, do: Trial(do[0], case, do[1]), strategies.cases(), st.sampled_from(_RANDOM))
+    good = st.builds(_trial, strategies.cases(), st.sampled_from(_RANDOM))
     bad = st.builds(lambda fields: Trial("once", Case(fields)), strategies.memory_requests(valid=False))
     return st.integers(0, 11).flatmap(lambda number: bad if number == 11 else good)
+
+
+def _trial(case: Case, do: tuple[str, str]) -> Trial:
+    if do[0] == "same" and case.form == PLAIN:  # nothing to compare
+        case = replace(case, form=Form(spaced=True, escaped=True, reverse=True))
+    return Trial(do[0], case, do[1])
 
 
 # ---- the run
@@ -527,10 +543,18 @@ class _Run:
     def all_of(self, phase: str, trials: Sequence[Trial]) -> None:
         """Make some trials, one after the other."""
         for trial in trials:
-            if trial.kind in PROPERTIES:
-                self._look_into(trial, self._problems(trial))
-            self.known_tried += phase == "known"
+            self._look_into(trial, self._problems(trial))
             self._tell(phase)
+
+    def known(self, trials: Sequence[Trial]) -> None:
+        """Make the trials that failed before."""
+        for trial in trials:
+            problems: list[Problem] = []
+            with contextlib.suppress(KeyError, ValueError, TypeError):  # of another version, or edited
+                problems = self._problems(trial)
+            self._look_into(trial, problems)
+            self.known_tried += 1
+            self._tell("known")
 
     def edges(self, trials: Sequence[Trial]) -> None:
         """Make the trials at the edges, several at once when calls take long."""

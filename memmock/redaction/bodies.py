@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 from urllib.parse import quote
@@ -275,18 +275,15 @@ def _fields(data: bytes, names: frozenset[str]) -> Iterator[tuple[int, int, byte
         mark, *others = marks = _quotes(depth)
         if not any(each in data for each in marks):
             return
-        sizes = {len(mark), *map(len, others)}
-        hidden_to = 0
+        is_quote, hidden_to = _quote_test(view, {len(mark), *map(len, others)}), 0
         for key in _KEY.finditer(view.data):
             name = unescaped(key[1])
-            if name.lower() not in names or not all(
-                end - start in sizes
-                for start, end in (view.source((at, at + 1)) for at in (key.start(), key.end(1)))
-            ):
+            if name.lower() not in names or not is_quote(key.start()) or not is_quote(key.end(1)):
                 continue
             if found := _STRING.match(view.data, key.end()):
-                first, last = (view.source((at, at + 1)) for at in (found.start(1) - 1, found.end(1) - 1))
-                yield first[1], last[1], MASK_BYTES, unescaped(found[1]), name
+                first, last = found.start(1) - 1, found.end(1) - 1
+                ends = view.source((first, first + 1))[1], view.source((last, last + 1))[1]
+                yield *ends, MASK_BYTES, unescaped(found[1]), name
             elif key.start() >= hidden_to and (span := _value(view.data, key.end())):
                 hidden_to = span[1]
                 text = view.data[slice(*span)].lstrip(b"-").decode("latin-1")
@@ -296,6 +293,14 @@ def _fields(data: bytes, names: frozenset[str]) -> Iterator[tuple[int, int, byte
 
 _NUMBER = re.compile(r"(?:[.eE+-]*\d){8}")
 """How a number begins that is remembered."""
+
+
+def _quote_test(view: View, sizes: set[int]) -> Callable[[int], bool]:
+    def is_quote(at: int) -> bool:
+        start, end = view.source((at, at + 1))
+        return end - start in sizes
+
+    return is_quote
 
 
 def _quotes(depth: int) -> tuple[bytes, ...]:

@@ -56,6 +56,11 @@ class Secret:
         if value.count(" ") > 1:
             self.signs += (b"+",)
 
+    def tells_of(self, other: Secret) -> bool:
+        """Whether any form of another secret, but for a beginning, has a form of this one in it."""
+        alike = bool(self.folded) or not other.folded
+        return alike and self.value.isascii() and self.value in other.value
+
     def spans(self, data: bytes) -> Iterator[Span]:
         """Yield where the value is in `data`."""
         for form in self._plain:
@@ -241,10 +246,12 @@ class View:
 
     def source(self, span: Span) -> Span:
         """Return where a part of this view is in the text that it was made of first; escapes are whole."""
-        if self._parent is None:
-            return span
-        start, end = self._before(span[0])[0], self._before(span[1] - 1)[1]
-        return self._parent.source((start, end))
+        view = self
+        while view._parent is not None:
+            first = view._before(span[0])
+            span = first if span[1] - span[0] == 1 else (first[0], view._before(span[1] - 1)[1])
+            view = view._parent
+        return span
 
     def _before(self, at: int) -> Span:
         """Return where one byte of this view is in the view that it was made of."""
@@ -267,14 +274,6 @@ _BACKSLASH = re.compile(
     re.DOTALL,
 )
 _ESCAPED = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-
-
-def _byte(escape: bytes) -> bytes:
-    return bytes.fromhex(escape[1:].decode())
-
-
-def _byte_of_form(escape: bytes) -> bytes:
-    return b" " if escape == b"+" else _byte(escape)
 
 
 @lru_cache(4096)
@@ -318,6 +317,10 @@ def _bytes(escapes: bytes) -> bytes:
     return bytes.fromhex(escapes.replace(b"%", b"").decode())
 
 
+def _bytes_of_form(escapes: bytes) -> bytes:
+    return _bytes(escapes.replace(b"+", b"%20"))
+
+
 def _lines_joined(pattern: re.Pattern[bytes], sign: bytes) -> Way:
     return Way(sign, pattern, _nothing, lambda data: pattern.sub(b"", data))
 
@@ -326,7 +329,7 @@ _JSON = _way(b"\\", _BACKSLASH, _char)
 _LINE_END = re.compile(rb"\n(?<=[\w+/-]\n)[ \t]*(?=[\w+/=-])", re.ASCII)
 _LINE_END_CR = re.compile(rb"\r\n(?<=[\w+/-]\r\n)[ \t]*(?=[\w+/=-])", re.ASCII)
 _HTML = re.compile(rb"&(?:#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6});?|[A-Za-z][A-Za-z0-9]{1,30};)")
-FORM = _way(b"", re.compile(rb"%[0-9A-Fa-f]{2}|\+"), _byte_of_form)
+FORM = _way(b"", re.compile(rb"%[0-9A-Fa-f]{2}|\+"), _bytes_of_form, rb"(?:%[0-9A-Fa-f]{2}|\+)+")
 """How the fields of forms and the parameters of URLs are escaped."""
 _WAYS = (
     _way(b"%", re.compile(rb"%[0-9A-Fa-f]{2}"), _bytes, rb"(?:%[0-9A-Fa-f]{2})+"),

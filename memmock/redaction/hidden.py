@@ -19,6 +19,10 @@ Values = dict[str, str]
 """Secrets, each with what it is called."""
 
 
+_Groups = tuple[tuple[Secret, list[Secret]], ...]
+"""Secrets, each with those that its forms tell of, itself too."""
+
+
 class Hidden:
     """Secrets and patterns to be hidden together; it does not change.
 
@@ -38,7 +42,8 @@ class Hidden:
             if less
             else [Secret(value, any_form=True) for value in values]
         )
-        forms = list(chain.from_iterable(secret.forms for secret in new))
+        groups = _groups(new)
+        forms = [form for secret in groups for form in secret.forms]
         signs = [form for form in forms if len(form) < _LONG_FORM]
         signs += chain(SIGNS if values else (), _ANY if patterns else (), *(some.signs for some in new))
         self._signs: tuple[bytes, ...] = tuple(dict.fromkeys(chain(less._signs if less else (), signs)))
@@ -47,7 +52,7 @@ class Hidden:
         """Secrets that are looked for in every text: of the others, those that `_index` finds for it."""
         self._always += tuple(secret for secret in new if secret.folded or _has_short_form(secret))
         self._index: Index = less._index if less else Index()
-        self._recent: tuple[Secret, ...] = (*(less._recent if less else ()), *new)
+        self._recent: _Groups = (*(less._recent if less else ()), *groups.items())
         """Secrets that are not in the index yet, and their long forms."""
         forms = [form for form in forms if len(form) >= _LONG_FORM]
         self._forms: tuple[bytes, ...] = (*(less._forms if less else ()), *forms)
@@ -114,8 +119,9 @@ class Hidden:
 
     def _candidates(self, data: bytes) -> Iterable[Secret]:
         """Return the secrets that may be in a text as it is."""
+        recent = chain.from_iterable(secrets for _, secrets in self._recent)
         spaced = self._index.found(data.replace(b" ", b"+")) if b"+" in data else ()
-        return dict.fromkeys(chain(self._always, self._recent, self._index.found(data), spaced))
+        return dict.fromkeys(chain(self._always, recent, self._index.found(data), spaced))
 
 
 _ANY = (b"%", b"\\", b"&")
@@ -123,8 +129,22 @@ _ANY = (b"%", b"\\", b"&")
 _TELLING = re.compile(r'[^\s*"\\\[\]{}:,]')
 """What a match holds besides masks and the marks of JSON, if it was not hidden."""
 _PART, _LONG_FORM = 4, 7
-_MANY = 64
+_MANY = 16
 """With so many forms it is quicker to look first whether any part of one is there."""
+_NEAR = 4
+"""So many secrets before another one may be of the same header."""
+
+
+def _groups(secrets: list[Secret]) -> dict[Secret, list[Secret]]:
+    """Return secrets by the one whose forms tell of them: a credential's tell of it with its scheme."""
+    telling: dict[Secret, Secret] = {}
+    for number in reversed(range(len(secrets))):
+        secret, near = secrets[number], secrets[number + 1 : number + 1 + _NEAR]
+        telling[secret] = next((telling[part] for part in near if part.tells_of(secret)), secret)
+    groups: dict[Secret, list[Secret]] = {}
+    for secret in secrets:
+        groups.setdefault(telling[secret], []).append(secret)
+    return groups
 
 
 def _kept(secrets: Iterable[Secret]) -> tuple[bytes, ...]:
@@ -145,14 +165,14 @@ class Index:
     def __init__(self, layers: tuple[dict[int, tuple[Secret, ...]], ...] = ()) -> None:
         self._layers = layers
 
-    def and_(self, secrets: Iterable[Secret]) -> Index:
+    def and_(self, groups: _Groups) -> Index:
         """Return the index with more secrets; layers of about the same size become one."""
         layer: dict[int, tuple[Secret, ...]] = {}
-        for secret in secrets:
-            for word in dict.fromkeys(chain.from_iterable(map(_middle, secret.forms))):
-                layer[word] = (*layer.get(word, ()), secret)
+        for telling, secrets in groups:
+            for word in dict.fromkeys(chain.from_iterable(map(_middle, telling.forms))):
+                layer[word] = (*layer.get(word, ()), *secrets)
         layers = self._layers
-        while layers and len(layers[-1]) < 2 * len(layer):
+        while layers and len(layers[-1]) < 4 * len(layer):
             merged = dict(layers[-1])
             merged.update((word, merged.get(word, ()) + some) for word, some in layer.items())
             layer, layers = merged, layers[:-1]
@@ -163,7 +183,10 @@ class Index:
         if not self._layers:
             return ()
         words = set(_words(data))
-        hits = (layer[word] for layer in self._layers for word in layer.keys() & words)
+        layers = [layer for layer in self._layers if not layer.keys().isdisjoint(words)]
+        if not layers:
+            return ()
+        hits = (layer[word] for layer in layers for word in layer.keys() & words)
         return dict.fromkeys(chain.from_iterable(hits))
 
 

@@ -39,6 +39,7 @@ def is_secret(name: str) -> bool:
 
 def long(values: Iterable[str], called: str, chars: int = _LEARNED_CHARS) -> Values:
     """Return the values, and what they read with percent escapes undone, that are long enough."""
+    values = [value for value in values if len(value) >= chars]
     forms = chain.from_iterable((value, *_unquoted(value)) for value in values)
     return dict.fromkeys((form for form in forms if len(form) >= chars and form.strip('*" ')), called)
 

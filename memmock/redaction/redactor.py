@@ -161,7 +161,10 @@ class Redactor:
             return False
         if b"\0" in body[:4] or body[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return False
-        return hidden.spares(head_bytes(target)[0]) and hidden.spares(body)
+        place = head_bytes(target)[0]
+        if not hidden.patterns:  # which may say what a text begins or ends with
+            return hidden.spares(b"%b\0%b" % (place, body))
+        return hidden.spares(place) and hidden.spares(body)
 
     # ---- messages
 
