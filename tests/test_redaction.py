@@ -460,7 +460,7 @@ def test_long_numbers_of_fields_are_learned(number, is_learned):
         ("a=%7b%22pin%22:+12%7d", "a=%7b%22pin%22:+%22***%22%7d"),
         ('a={"pin":"1"}&b=2', 'a={"pin":"***"}&b=2'),
         ('{"a": "{\\u0022pin\\u0022: \\u00221\\u0022}"}', '{"a": "{\\u0022pin\\u0022: \\u0022***\\u0022}"}'),
-        ("{'pin': 'a\\'b', 'c': {'pin': 1}}", "{'pin': '***', 'c': {'pin': ***}}"),
+        ("{'pin': 'a\\'b', 'c': {'pin': 1}}", "{'pin': \"***\", 'c': {'pin': \"***\"}}"),
         ("{\"a\": \"{'pin': '1'}\"}", "{\"a\": \"{'pin': '***'}\"}"),
         (
             "<pin>1</pin><s:Pin x='1'> 2 </s:Pin><pin/><b>3</b>",
@@ -540,7 +540,6 @@ def test_configured_secret_is_hidden_in_more_forms(text, shown):
     redactor = Redactor(secrets=[f"Bearer {LIVE}"])
     assert redactor.text(f"<{text}>") == f"<{shown}>"
     assert recorded(redactor, reply=json.dumps([text]).encode())[1].body.decode() == json.dumps([shown])
-    assert redactor.leaks(text.encode()) == ([] if text == shown else redactor.leaks(text.encode())[:2])
     assert bool(redactor.leaks(text.encode())) is (text != shown)
 
 
@@ -568,7 +567,7 @@ def test_learned_value_is_hidden_in_html(text):
 
 def test_value_of_a_parameter_is_learned_up_to_a_semicolon():
     _, reply = recorded(Redactor(), target="/?token=12345678;a=1", reply=b"12345678")
-    assert reply.body == b'"***"' or reply.body == b"***"
+    assert reply.body == b'"***"'
 
 
 # ---- tokens and patterns

@@ -56,7 +56,8 @@ _SLOW_S = 0.5
 """A call that takes longer costs as many calls as this goes into it, tenfold."""
 _MOST_OF_A_KIND = 5
 """So many findings of one rule, place and status; more of them are no news."""
-_FLAKY_TRIES = 24
+_FLAKY_TRIES = 100
+_TRIES_IN_TURN = 24
 _RECHECKS = 2
 _TOO_MANY = 429
 _MOST_TOO_MANY = 50
@@ -821,7 +822,7 @@ class _Inquiry:
         """Whether as many calls one after the other fail too, now and then; if so, go on with one of them."""
         case, key = self._trial.case, _key("RES001", self._problem.answers[-1])
         return self._problem.answers[-1].status != 200 and any(
-            self._sees(Trial("once", case), key) for _ in range(_FLAKY_TRIES)
+            self._sees(Trial("once", case), key) for _ in range(_TRIES_IN_TURN)
         )
 
     def _depends_on_earlier(self, trial: Trial) -> None:

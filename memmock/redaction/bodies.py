@@ -228,10 +228,10 @@ class Fields:
 
     def _in_form(self, data: bytes, as_form: bool, values: Values) -> Iterator[Span]:
         """Yield the values of fields of a form; in JSON that is sent as a form, up to the end of a string."""
-        pattern = _FIELD_IN_JSON if begins_as_json(data) else _FORM_FIELD
+        parameters = _FIELDS_IN_JSON if begins_as_json(data) else _FORM_FIELDS
         text, names = data.decode("latin-1"), self.names
         ways = (lambda name: is_hidden(name, names)), (lambda name: name.lower() in names)
-        for start, end, name, forms in parameters_in(text, pattern, ways[not as_form]):
+        for start, end, name, forms in parameters_in(text, parameters, ways[not as_form]):
             _learn(values, name, *forms)
             yield start, end
 
@@ -247,8 +247,8 @@ def is_form(media: str) -> bool:
 
 
 _FORM = re.compile(rb"[^\s=&{}\[\]\"]+=[^&\s]*(?:&[^\s=&]*(?:=[^&\s]*)?)*\s*")
-_FORM_FIELD = re.compile(r"(?:^|(?<=[&;]))([^=&;]*)=(?=([^&\r\n]+))")
-_FIELD_IN_JSON = re.compile(r'(?<=[&;?"])([^=&;?"\\\s]*)=(?=([^&\r\n"\\]+))')
+_FORM_FIELDS = re.compile(r"(?:^|(?<=[&;]))([^=&;]*)="), re.compile(r"[^&\r\n]+")
+_FIELDS_IN_JSON = re.compile(r'(?<=[&;?"])([^=&;?"\\\s]*)='), re.compile(r'[^&\r\n"\\]+')
 _MARKED = (
     rb"""'(NAME)'\s*:\s*(?:[bu]?'([^'\\]*(?:\\.[^'\\]*)*)|"([^"\\]*)"|([^\s,\[\]{}()'"\\]+))""",
     rb"<(?:[\w.-]+:)?(NAME)(?:\s(?:[^<>]*[^<>/])?)?>\s*(?:<!\[CDATA\[)?([^<\s\]][^<\]]*)",

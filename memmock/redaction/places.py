@@ -90,8 +90,10 @@ def values_of(name: str, value: str) -> Iterator[str]:
 
 _URI_USER = re.compile(r"(?<=://)[^/?#\s]*(?=@)")
 _TEXT_USER = re.compile(r"(?<=://)[^/?#\s\"'<>,]*(?=@)")
-_URI_PARAMETER = re.compile(r"(?:^|(?<=[?&;#]))([^=&;#?]*)=(?=([^&#]+))")
-_TEXT_PARAMETER = re.compile(r"(?<=[?&;])([^=&?;\s]*)=(?=([^&#\s\"'<>]+))")
+Parameters = tuple[re.Pattern[str], re.Pattern[str]]
+"""What finds the name of a parameter, with what is before its value, and what the value is then."""
+_URI_PARAMETERS = re.compile(r"(?:^|(?<=[?&;#]))([^=&;#?]*)="), re.compile(r"[^&#]+")
+_TEXT_PARAMETERS = re.compile(r"(?<=[?&;])([^=&?;\s]*)="), re.compile(r"[^&#\s\"'<>]+")
 
 
 def in_uri(uri: str, names: Container[str]) -> tuple[str, Values]:
@@ -101,16 +103,16 @@ def in_uri(uri: str, names: Container[str]) -> tuple[str, Values]:
         uri: the URL, or the target of a request.
         names: parameters that are hidden besides, in lower case.
     """
-    return _in_parts(uri, _URI_USER, _URI_PARAMETER, names)
+    return _in_parts(uri, _URI_USER, _URI_PARAMETERS, names)
 
 
 def in_text(text: str, names: Container[str]) -> tuple[str, Values]:
     """Return a text with users and secret parameters hidden in its URLs, and their values."""
-    return _in_parts(text, _TEXT_USER, _TEXT_PARAMETER, names)
+    return _in_parts(text, _TEXT_USER, _TEXT_PARAMETERS, names)
 
 
 def _in_parts(
-    text: str, users: re.Pattern[str], parameters: re.Pattern[str], names: Container[str]
+    text: str, users: re.Pattern[str], parameters: Parameters, names: Container[str]
 ) -> tuple[str, Values]:
     values: Values = {}
 
@@ -136,16 +138,17 @@ def is_hidden(name: str, names: Container[str]) -> bool:
 
 
 def parameters_in(
-    text: str, pattern: re.Pattern[str], is_hidden: Callable[[str], bool]
+    text: str, parameters: Parameters, is_hidden: Callable[[str], bool]
 ) -> Iterator[tuple[int, int, str, list[str]]]:
     """Yield where the values of hidden parameters are, their names, and what they read.
 
-    A value ends where `pattern` says. It may have ";" in it, or end there: what is before that is read too.
+    A value may have ";" in it, or end there: what is before that is read too.
     """
     at = 0
-    for found in pattern.finditer(text):
-        name = unquote_plus(found[1]).strip()
-        if found.start() >= at and is_hidden(name):
-            parts = dict.fromkeys((found[2], found[2].partition(";")[0]))
-            yield *found.span(2), name, [form for part in parts for form in (part, unquote_plus(part))]
-            at = found.end(2)
+    for key in parameters[0].finditer(text):
+        if key.start() < at or not is_hidden(name := unquote_plus(key[1]).strip()):
+            continue
+        if found := parameters[1].match(text, key.end()):
+            parts = dict.fromkeys((found[0], found[0].partition(";")[0]))
+            yield *found.span(), name, [form for part in parts for form in (part, unquote_plus(part))]
+            at = found.end()
