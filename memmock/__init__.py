@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from memmock.cassette import Cassette, Interaction
+    from memmock.checking import check_provider, fuzz_provider
     from memmock.consumer import Consumer, retrieve, retrieve_sync
     from memmock.contract import Memory, MemoryType, Retrieval, RetrievalConfig
     from memmock.errors import MemmockError, MemmockFailure
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from memmock.tool_result import ToolError, ToolResult
 
 _HOMES = {
+    "cassette": ("Cassette", "Interaction"),
+    "checking": ("check_provider", "fuzz_provider"),
     "consumer": ("Consumer", "retrieve", "retrieve_sync"),
     "contract": ("Memory", "MemoryType", "Retrieval", "RetrievalConfig"),
     "errors": ("MemmockError", "MemmockFailure"),
@@ -45,10 +49,12 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [  # noqa: RUF022  # spelled out for type checkers, by home
-    "CATALOGUE", "Call", "Consumer", "Delivery", "Handler", "MemmockError", "MemmockFailure",
+    "CATALOGUE", "Call", "Cassette", "Consumer", "Delivery", "Handler", "Interaction", "MemmockError",
+    "MemmockFailure",
     "MemmockWarning", "Memories", "Memory", "MemoryType", "Mock", "MockServer", "MockSettings",
     "Playbook", "Provider", "RULES", "Reply", "Request", "Retrieval", "RetrievalConfig", "Scenario",
-    "Sent", "Server", "ToolError", "ToolResult", "Violation", "__version__", "reply_violations",
+    "Sent", "Server", "ToolError", "ToolResult", "Violation", "__version__",
+    "check_provider", "fuzz_provider", "reply_violations",
     "request_violations", "retrieve", "retrieve_sync",
 ]  # fmt: skip
 

@@ -497,11 +497,7 @@ class _Run:
 
     def _wrong(self, probe: _Probe, answer: Answer) -> list[Violation]:
         """Return what is wrong with the answer to a probe."""
-        judged = answer
-        if self._session.target.authorization is None:  # it is not missed where none is wanted
-            headers = (*answer.request.headers, ("Authorization", "none"))
-            judged = answer._replace(request=answer.request._replace(headers=headers))
-        found = self._session.violations(judged)
+        found = self._session.violations(answer)
         if answer.status in probe.may_be:
             found = [each for each in found if each.code not in ("RES001", "RES002")]
         if probe.aspect == "wrong fields":  # how these are read is not said

@@ -695,6 +695,8 @@ class _Run:
             ):
                 self._repeated[key] += 1
                 return
+        if flaky and problem.together and any(c.flaky and c.key[7:] == key[7:] for c in self._causes):
+            return  # what fails now and then does so among other calls too
         self._causes.append(_Cause(trial, key, flaky, kinds))
         self.findings.append(problem.finding(flaky=flaky))
         self.failing.append(trial)
