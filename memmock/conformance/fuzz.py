@@ -676,7 +676,7 @@ class _Run:
         if "refused" in kinds and trial.kind in ("authorization", "refused"):
             return problem.rule.code in ("RES001", "RES002", "RES007")
         if problem.rule.code == "RES605" and any(
-            cause.trial.case.form != PLAIN and contains(trial.case, cause.trial.case)
+            cause.trial.case.form != PLAIN and contains(trial.case, replace(cause.trial.case, fields={}))
             for cause in self._causes
         ):
             return True
