@@ -489,7 +489,7 @@ def test_redact_hides_what_the_options_name():
 
 def test_what_cannot_be_hidden_is_told_and_the_file_kept():
     cassette("chat.yaml", one(headers=(*HEADERS, ("X-Hunter2-Hunter2", "1"))))
-    cassette("other.yaml", one("x-hunter2-hunter2"))
+    cassette("other.yaml", one("tea"))
     before = Path("chat.yaml").read_bytes()
     output = run("redact", "chat.yaml", "other.yaml", "--authorization", "X-Hunter2-Hunter2", code=1)
     assert "memmock: chat.yaml: interaction 1: the configured secret 1 would still be in it" in output

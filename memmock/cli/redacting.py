@@ -22,7 +22,7 @@ def redact_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "redact_fields",
             multiple=True,
             metavar="NAME",
-            help="Hide this field of JSON bodies, at any depth.",
+            help="Hide this field of bodies, at any depth.",
         ),
         click.option(
             "--redact-pattern",

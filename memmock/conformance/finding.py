@@ -95,4 +95,3 @@ def weighs(rule: Rule, fail_on: Severity) -> bool:
 def curls(finding: Finding, url: str) -> list[str]:
     """Return the commands that show a finding, in their order."""
     return [as_curl(answer.request, url) for answer in finding.answers]
-
