@@ -508,7 +508,8 @@ class Recording:
                     beside = self._beside()
                     _write(beside, _finished(beside, self._interactions))
                     raise CassetteError(
-                        f"{self._path}: another program has replaced the file; what was recorded is in {beside}"
+                        f"{self._path}: another program has replaced the file; "
+                        f"what was recorded is in {beside}"
                     )
                 _write(self._path, _finished(self._path, self._interactions))
 
@@ -517,7 +518,7 @@ class Recording:
         if self._file is None or self._file.closed:
             return False
         try:
-            return not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))
+            return not os.path.samestat(os.fstat(self._file.fileno()), Path(self._path).stat())
         except OSError:
             return True
 

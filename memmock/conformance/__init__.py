@@ -1,1 +1,1 @@
-"""Whether a provider keeps the contract: requests are sent to it, and what comes back is judged by the rules."""
+"""Whether a provider keeps the contract: it is asked, and what comes back is judged by the rules."""

@@ -15,7 +15,7 @@ Framing = Literal["length", "chunked"]
 
 
 class Form(NamedTuple):
-    """How a request is written; all of these forms are the same request to HTTP and JSON.
+    r"""How a request is written; all of these forms are the same request to HTTP and JSON.
 
     Attributes:
         spaced: white space around the colons and commas of the JSON.
