@@ -92,6 +92,7 @@ def fuzz_provider(
     Raises:
         MemmockError: the provider cannot be reached, or there is no such rule.
     """
+    from memmock.conformance.checks import reach
     from memmock.conformance.fuzz import fuzz
 
     if seed is None:
@@ -99,6 +100,7 @@ def fuzz_provider(
     with _target(provider, path, authorization, open, headers, timeout_ms, max_response_bytes) as target:
         session = Session(target, rate=rate, time_limit_s=time_limit_s)
         try:
+            reach(session)
             return fuzz(session, seed=seed, examples=examples, rules=rules, ignore=ignore)
         finally:
             session.close()

@@ -61,6 +61,7 @@ def command(
     Exits with 0 when nothing of the severity of --fail-on was found, 1 when something was, 2 when the
     provider cannot be reached.
     """
+    from memmock.conformance.checks import reach
     from memmock.conformance.fuzz import fuzz
     from memmock.conformance.known import Store
     from memmock.conformance.session import Session
@@ -72,6 +73,7 @@ def command(
     session = Session(about, rate=rate, time_limit_s=time_limit)
     progress = Progress("tried")
     try:
+        reach(session)
         result = fuzz(
             session,
             seed=seed,

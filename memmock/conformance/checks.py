@@ -273,8 +273,7 @@ class _Run:
     def _begin(self) -> None:
         """Ask the simplest retrieval, twice on one connection."""
         answer = self._ask(_FIRST)
-        if _unreachable(answer):
-            raise MemmockError(f"{self._session.target.url}: {answer.failure.partition(': ')[2]}")
+        _refuse_unreachable(answer, self._session)
         probe = _Probe(_FIRST, "plain")
         self._weigh(probe, answer)
         if answer.status in (401, 403) and self._ask(_FIRST).status in (401, 403):
@@ -722,6 +721,20 @@ def _form_in_words(form: Form) -> str:
 
 def _count(answer: Answer) -> int:
     return len(answer.memories or ())
+
+
+def reach(session: Session) -> None:
+    """Make sure that somebody answers, with the simplest retrieval.
+
+    Raises:
+        MemmockError: nobody does.
+    """
+    _refuse_unreachable(session.ask(_FIRST), session)
+
+
+def _refuse_unreachable(answer: Answer, session: Session) -> None:
+    if _unreachable(answer):
+        raise MemmockError(f"{session.target.url}: {answer.failure.partition(': ')[2]}")
 
 
 def _unreachable(answer: Answer) -> bool:
