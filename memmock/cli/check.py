@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from memmock.cli.conforming import Progress, Telling, check_rules, conforming_options, target, tell
+from memmock.cli.conforming import Progress, check_rules, conforming_options, target, tell
 
 
 @click.command("check", short_help="Check that a provider keeps the contract.")
 @click.argument("url")
 @conforming_options
-def command(
-    url: str,
-    authorization: str | None,
-    open_: bool,
-    headers: tuple[str, ...],
-    timeout_ms: int,
-    max_response_bytes: int,
-    rules: tuple[str, ...],
-    ignore: tuple[str, ...],
-    fail_on: str,
-    form: str,
-    output: str | None,
-    baseline: str | None,
-    tests: str | None,
-) -> None:
+def command(url: str, rules: tuple[str, ...], ignore: tuple[str, ...], **options: Any) -> None:
     """Ask a provider what a live service may ask, and say which rules of the contract it keeps.
 
     The requests are the same every time. Nothing but URL is contacted.
@@ -36,7 +24,7 @@ def command(
     from memmock.conformance.session import Session
 
     check_rules(*rules, *ignore)
-    about = target(url, authorization, open_, headers, timeout_ms, max_response_bytes)
+    about = target(url, options)
     session = Session(about)
     progress = Progress("checked")
     try:
@@ -44,4 +32,4 @@ def command(
     finally:
         progress.end()
         session.close()
-    tell(result, about, Telling(fail_on=fail_on, form=form, output=output, baseline=baseline, tests=tests))
+    tell(result, about, options)

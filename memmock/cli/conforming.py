@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,25 +72,7 @@ def conforming_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@dataclass(frozen=True, kw_only=True)
-class Telling:
-    """How a result is told."""
-
-    fail_on: str
-    form: str
-    output: str | None
-    baseline: str | None
-    tests: str | None
-
-
-def target(
-    url: str,
-    authorization: str | None,
-    open_: bool,
-    headers: tuple[str, ...],
-    timeout_ms: int,
-    max_response_bytes: int,
-) -> Target:
+def target(url: str, options: Mapping[str, Any]) -> Target:
     """Return the provider that the options name.
 
     Raises:
@@ -101,16 +82,16 @@ def target(
     from memmock.contract import RetrievalConfig
 
     try:
-        RetrievalConfig(url, "any" if authorization is None else authorization)  # for what it refuses
+        RetrievalConfig(url, options["authorization"] or "any")  # for what it refuses
     except MemmockError as error:
         raise MemmockError(str(error).replace("memory_retrieval: endpoint", "URL")) from None
     return Target(
         url=url,
-        authorization=authorization,
-        open=open_,
-        headers=tuple(_header(text) for text in headers),
-        timeout_ms=timeout_ms,
-        max_response_bytes=max_response_bytes,
+        authorization=options["authorization"],
+        open=options["open_"],
+        headers=tuple(_header(text) for text in options["headers"]),
+        timeout_ms=options["timeout_ms"],
+        max_response_bytes=options["max_response_bytes"],
     )
 
 
@@ -129,49 +110,54 @@ def check_rules(*codes: str) -> None:
     """
     from memmock.rules import RULES
 
-    if unknown := [code for code in codes if code.upper() not in RULES or not code.upper().startswith("RES")]:
+    if unknown := [code for code in codes if code not in RULES or not code.startswith("RES")]:
         raise MemmockError(f"there is no rule {unknown[0]!r} for providers; `memmock rules` lists them")
 
 
-def tell(result: Result, about: Target, how: Telling) -> None:
+def tell(result: Result, about: Target, options: Mapping[str, Any]) -> None:
     """Write a result as it was asked for; exit with 1 when something was found that weighs enough."""
     from memmock.conformance.written_tests import write_tests
     from memmock.report import FORMATS, report_of
     from memmock.rules import Severity
 
-    fail_on = Severity(how.fail_on)
-    known, gone = None if how.baseline is None else _compared(result, how.baseline), ()
+    fail_on, output, tests = Severity(options["fail_on"]), options["output"], options["tests"]
+    written = None if tests is None else write_tests(result, tests, about)
+    known = None if options["baseline"] is None else _compared(result, about, options["baseline"])
     report = report_of(
-        result, about, fail_on=fail_on, known=known and known[0], gone=known[1] if known else gone
+        result, about, fail_on=fail_on, known=known and known[0], gone=known[1] if known else ()
     )
-    text = FORMATS[how.form](report)
-    if how.output is None:
+    text = FORMATS[options["form"]](report)
+    if output is None:
         click.echo(text, nl=False)
     else:
         try:
-            Path(how.output).write_text(text, encoding="utf-8")
+            Path(output).write_text(text, encoding="utf-8")
         except OSError as error:
-            raise MemmockError(f"{how.output}: {error.strerror}") from None
-        click.echo(f"{how.output}: {report.summary}", err=True)
-    if how.tests is not None and (path := write_tests(result, how.tests, about)) is not None:
-        click.echo(f"{path}: run it with pytest", err=True)
+            raise MemmockError(f"{output}: {error.strerror}") from None
+        click.echo(f"{output}: {report.summary}", err=True)
+    if written is not None:
+        click.echo(f"{written}: run it with pytest", err=True)
     if not report.ok:
         raise SystemExit(1)
 
 
-def _compared(result: Result, path: str) -> tuple[int, list[str]]:
+def _compared(result: Result, about: Target, path: str) -> tuple[int, list[str]]:
     """Take out of a result what a baseline has; return how much that was, and what is gone.
 
     A baseline that is not there yet is written, and has it all.
     """
     from memmock.conformance import baseline
+    from memmock.conformance.reproduction import secrets_of
+    from memmock.redaction import mask_of
 
+    cases = [answer.case for finding in result.findings for answer in finding.answers]
+    hide = mask_of(*secrets_of(about, cases))
     if not Path(path).exists():
-        baseline.write(path, result.findings)
+        baseline.write(path, result.findings, hide)
         click.echo(f"{path}: written", err=True)
     before = baseline.read(path)
-    gone = baseline.gone(result.findings, before)
-    new = baseline.new_ones(result.findings, before)
+    gone = baseline.gone(result.findings, before, hide)
+    new = baseline.new_ones(result.findings, before, hide)
     known = len(result.findings) - len(new)
     result.findings = new
     return known, gone

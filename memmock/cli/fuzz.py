@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import click
 
-from memmock.cli.conforming import Progress, Telling, check_rules, conforming_options, target, tell
+from memmock.cli.conforming import Progress, check_rules, conforming_options, target, tell
 
 
 @click.command("fuzz", short_help="Look for requests that break a provider.")
@@ -36,22 +37,13 @@ from memmock.cli.conforming import Progress, Telling, check_rules, conforming_op
 )
 def command(
     url: str,
-    authorization: str | None,
-    open_: bool,
-    headers: tuple[str, ...],
-    timeout_ms: int,
-    max_response_bytes: int,
     rules: tuple[str, ...],
     ignore: tuple[str, ...],
-    fail_on: str,
-    form: str,
-    output: str | None,
-    baseline: str | None,
-    tests: str | None,
     examples: int,
     time_limit: float,
     seed: int | None,
     rate: float | None,
+    **options: Any,
 ) -> None:
     """Look for requests that break a provider, and tell each finding with its smallest request.
 
@@ -67,7 +59,7 @@ def command(
     from memmock.conformance.session import Session
 
     check_rules(*rules, *ignore)
-    about = target(url, authorization, open_, headers, timeout_ms, max_response_bytes)
+    about = target(url, options)
     if seed is None:
         seed = random.SystemRandom().randrange(1_000_000)
     session = Session(about, rate=rate, time_limit_s=time_limit)
@@ -86,4 +78,4 @@ def command(
     finally:
         progress.end()
         session.close()
-    tell(result, about, Telling(fail_on=fail_on, form=form, output=output, baseline=baseline, tests=tests))
+    tell(result, about, options)

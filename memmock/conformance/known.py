@@ -27,7 +27,7 @@ class Trial(NamedTuple):
     """One way to see something wrong: a case, and what is done with it.
 
     Attributes:
-        kind: what is done, a name of `fuzz.PROPERTIES`.
+        kind: what is done, a name of `trials.PROPERTIES`.
         case: its authorization is None: another one is made from `how`.
         how: what else that needs to know, as text.
     """

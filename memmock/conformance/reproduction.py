@@ -118,11 +118,7 @@ def _mistake(code: str, calls: _Calls, session: Session) -> str | None:
 
 def _violations(answer: Answer, session: Session) -> list[Violation]:
     """Return what is wrong with one answer; a wrong authorization, and a query told as a memory, included."""
-    judged = answer
-    if session.target.authorization is None:  # it is not missed where none is wanted
-        headers = (*answer.request.headers, ("Authorization", "none"))
-        judged = answer._replace(request=answer.request._replace(headers=headers))
-    found = session.violations(judged)
+    found = session.violations(answer)
     if answer.case.authorization is not None and (answer.status >= 500 or 300 <= answer.status < 400):
         message = f"should be 4xx for a wrong authorization; this is {answer.status}"
         found.append(Violation(RULES["RES002"], "status", "", message, str(answer.status)))

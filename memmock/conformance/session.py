@@ -140,13 +140,27 @@ class Session:
         return self._exchange(case, request)
 
     def ask_together(self, cases: Sequence[Case]) -> list[Answer]:
-        """Send cases at the same time, each on a connection of its own.
+        """Send cases at the same time, each on a connection of its own, which is closed then.
 
         Raises:
             Over: nothing may be sent any more.
         """
+
+        def ask_once(case: Case) -> Answer:
+            try:
+                return self.ask(case)
+            finally:
+                self.hang_up()
+
         with ThreadPoolExecutor(len(cases)) as pool:
-            return list(pool.map(self.ask, cases))
+            return list(pool.map(ask_once, cases))
+
+    def hang_up(self) -> None:
+        """Close the connection that this thread has kept, so that it makes its next call on a new one."""
+        idle: socket.socket | None = getattr(self._local, "idle", None)
+        self._local.idle = None
+        if idle is not None:
+            self._leave(idle)
 
     def violations(self, answer: Answer) -> list[Violation]:
         """Return the rules that an answer breaks; not what a wrong authorization is answered with."""
@@ -234,11 +248,10 @@ class Session:
     def _connection(self, kept: bool, deadline: float) -> tuple[socket.socket, bool]:
         """Return a connection, and whether it was used before."""
         idle: socket.socket | None = getattr(self._local, "idle", None)
-        self._local.idle = None
-        if idle is not None:
-            if kept:
-                return idle, True
-            self._leave(idle)
+        if idle is not None and kept:
+            self._local.idle = None
+            return idle, True
+        self.hang_up()
         sock = socket.create_connection(
             (self._address.host, self._address.port), max(0.001, deadline - time.monotonic())
         )

@@ -246,6 +246,24 @@ def _text_covers(text: str, part: str) -> bool:
     return part in text
 
 
+def between(case: Case, other: Case) -> Case | None:
+    """Return a case half way between two shrunk ones that differ in one character, which is beyond ASCII.
+
+    When it fails as they do, the cause is a range of characters, whatever kinds these are of.
+    """
+    if case.fields.keys() != other.fields.keys() or replace(case, fields=other.fields) != other:
+        return None
+    pairs = [(name, text, other.fields[name]) for name, text in case.fields.items()]
+    differing = [(name, text, its) for name, text, its in pairs if text != its]
+    if len(differing) != 1:
+        return None
+    ((name, text, its),) = differing
+    if not all(isinstance(each, str) and len(each) == 1 and not each.isascii() for each in (text, its)):
+        return None
+    middle = chr((ord(text) + ord(its)) // 2)
+    return None if unicodedata.category(middle) == "Cs" else case.with_fields(**{name: middle})
+
+
 _PALETTE = ("～", "é", "☕", "²", "\u0301", "\u200b", "?", ".", "#", ";", "~")
 """Characters of different kinds, those of ASCII last."""
 _FEW_KINDS = 3
