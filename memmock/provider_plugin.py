@@ -88,9 +88,30 @@ def memmock_rule(
     target = Target(url=memmock_provider_result.url, authorization=given.get("authorization"))
     found = [entry for entry in report_of(memmock_provider_result, target).entries if entry.code == code]
     if found:
-        text = "\n\n".join(map(rendered_finding, found))
-        raise pytest.fail.Exception(text, pytrace=False)
+        return _Looked(code, failure="\n\n".join(map(rendered_finding, found)))
     outcome = next((each for each in memmock_provider_result.outcomes if each.rule.code == code), None)
     if outcome is not None and outcome.state == "not applicable":
-        pytest.skip(outcome.reason or "not applicable")
+        return _Looked(code, why_not=outcome.reason or "not applicable")
     return code
+
+
+class _Looked(str):
+    """The code of a rule, with what became of it."""
+
+    failure: str
+    why_not: str
+
+    def __new__(cls, code: str, failure: str = "", why_not: str = "") -> _Looked:
+        made = super().__new__(cls, code)
+        made.failure, made.why_not = failure, why_not
+        return made
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Fail or skip a test by its rule; as the test itself, rather than as its set-up."""
+    rule = pyfuncitem.funcargs.get("memmock_rule")
+    if isinstance(rule, _Looked):
+        if rule.failure:
+            raise pytest.fail.Exception(rule.failure, pytrace=False)
+        pytest.skip(rule.why_not)

@@ -484,7 +484,7 @@ def test_each_rule_is_a_test_that_passes(suite):
 
 def test_rule_that_is_broken_fails_with_the_finding(suite):
     result = suite('"RES302", "RES201", "RES103"', more=1, options=("-v",))
-    result.assert_outcomes(passed=2, errors=1)  # it is a fixture that tells
+    result.assert_outcomes(passed=2, failed=1)
     said = result.stdout.str()
     assert "test_rule[RES302]" in said
     assert "RES302 error" in said

@@ -14,8 +14,8 @@ from memmock.cli import main
 TOKEN = "Bearer check-4711-token"
 MEMORIES = [
     {
-        "id": f"m{n}", "summary": f"用户喜欢第{n}种茶。", "type": kind, "confidence": 0.9, "source": "long_term_memory",
-        "updated_at": "2026-03-01T08:00:00+08:00", "keywords": ["tea", "茶"],
+        "id": f"m{n}", "summary": f"用户喜欢第{n}种茶。", "type": kind, "confidence": 0.9,
+        "source": "long_term_memory", "updated_at": "2026-03-01T08:00:00+08:00", "keywords": ["tea", "茶"],
     }
     for n, kind in enumerate(["preference", "history", "profile", "project", "style", "other"])
 ]  # fmt: skip
