@@ -114,4 +114,4 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     if isinstance(rule, _Looked):
         if rule.failure:
             raise pytest.fail.Exception(rule.failure, pytrace=False)
-        pytest.skip(rule.why_not)
+        raise pytest.skip.Exception(rule.why_not, _use_item_location=True)
