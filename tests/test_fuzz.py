@@ -176,6 +176,7 @@ def test_two_causes_with_one_status_are_both_told():
 )
 def test_characters_of_one_range_or_kind_are_told_once(pattern, times):
     edges = [Trial("once", Case({"query": f"tea {text}"})) for text in "☕➊❮⛄"]
+    edges.append(Trial("once", Case({"query": "❮", "time_hint": 0})))  # the same, beside a mistake
     lines = told(fuzzed(provider(failing_on(pattern)), examples=0, edges=edges))
     assert lines[0] == 'RES001 {"query":"☕"}'
     assert len(lines) == times

@@ -10,6 +10,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from memmock.conformance.case import Case
@@ -131,12 +132,19 @@ class Inquiry:
 
     def in_range_of(self, causes: Sequence[Cause]) -> bool:
         """Whether what fails lies in one range of characters with what a known cause is about."""
-        key, own = self.problem.key, self.trial
         for cause in causes:
-            if not self.flaky and not cause.flaky and cause.trial._replace(case=own.case) == own:
-                middle = between(own.case, cause.trial.case)
-                if middle is not None and self._retrial.shows(own._replace(case=middle), key):
-                    return True
+            known, case = cause.trial, self.trial.case
+            fields = {name: value for name, value in case.fields.items() if name in known.case.fields}
+            own = known._replace(case=replace(case, fields=fields))  # a mistake beside it is no other cause
+            middle = between(own.case, known.case)
+            if (
+                middle is not None
+                and (self.trial.kind, self.trial.how) == (known.kind, known.how)
+                and not (self.flaky or cause.flaky)
+                and self._retrial.shows(own, cause.key)
+                and self._retrial.shows(own._replace(case=middle), cause.key)
+            ):
+                return True
         return False
 
     def _repeats(self) -> bool:
