@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import resource
@@ -371,7 +372,9 @@ def test_disk_that_is_full_is_told_and_what_is_there_stays(tmp_path, node, suffi
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write fails instead, as on a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-    with memmock("record", "--upstream", node, "--cassette", file, preexec_fn=limit) as (process, endpoint):
+    # Python itself would leave half of a .pyc behind
+    options = {"preexec_fn": limit, "env": {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}}
+    with memmock("record", "--upstream", node, "--cassette", file, **options) as (process, endpoint):
         answers = asked(endpoint, *[{"query": f"{n}" + "x" * 3000} for n in range(10)])
         code, lines, err = ended(process)
     assert [status for status, _ in answers] == [200] * 10
