@@ -1,6 +1,5 @@
 """Cassette files: what vcrpy recorded is read, what is saved vcrpy reads, and nothing is ever lost."""
 
-import gzip
 import json
 import os
 import random
@@ -68,7 +67,11 @@ def read_by_vcrpy(path):
 
 ANSWER = '{"memories": [{"id": "1", "summary": "用户喜欢被叫“阿澈”, isn\'t it? 🌙"}]}'.encode()
 INDENTED = (json.dumps(json.loads(ANSWER), ensure_ascii=False, indent=2) + "\n").encode()
-ZIPPED = gzip.compress(ANSWER, mtime=0)
+ZIPPED = bytes.fromhex(  # of ANSWER; another zlib packs it otherwise
+    "1f8b0800000000000203ab56ca4dcdcd2fca4c2d56b25288ae56ca4c01d24a864a3a0a4ac5a5b9b989459520fef3292b"
+    "9e756c7f3a6dceb3358b5e2c5afdb47ff5a386392f67ec7fb6afe351c35c1d85cce23cf51285cc127b850ff37b662ad5"
+    "c6d60200f200c39258000000"
+)
 BINARY = bytes(range(256))
 SPACED = b'{"query": "\\u79f0\\u547c", "memory_types": ["preference"]}'
 COMPACT = '{"query":"称呼","memory_types":["preference"]}'.encode()
@@ -525,13 +528,10 @@ def refused(file, content, message):
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
-@pytest.mark.parametrize(
-    ("depth", "says"),
-    [(900, ": nested too deeply"), (3000, ":1: not YAML: exceeded maximum nesting depth (column 1001)")],
-)
-def test_yaml_that_is_nested_too_deeply_is_refused(depth, says, tmp_path):
+def test_yaml_that_is_nested_too_deeply_is_refused(tmp_path):
     file = tmp_path / "deep.yaml"
-    refused(file, b"[" * depth + b"]" * depth, f"{file}{says}")
+    says = f"{file}:1: not YAML: exceeded maximum nesting depth (column 1001)"
+    refused(file, b"[" * 3000 + b"]" * 3000, says)
 
 
 def test_few_lines_that_stand_for_very_many_values_are_refused(tmp_path):
