@@ -1,7 +1,7 @@
-"""The fixed catalogue of probes: each rule exercised by a few requests, the same ones in the same order.
+"""A run of the catalogue: each rule exercised by a few requests, the same ones in the same order.
 
-The catalogue is data where one answer is judged alone, and a method of `_Run` where answers are compared.
-What is wrong with one answer is for `rules`, what is wrong between answers for `relations`. A provider is
+What is asked is in `catalogue` where one answer is judged alone, and a method of `_Run` where answers are
+compared. What is wrong with one answer is for `rules`, what is wrong between answers for `relations`. A provider is
 given the benefit of the doubt: what the contract leaves open (an upper limit for max_results, unknown fields,
 what null means) may be answered with 200 or refused with 4xx.
 """
@@ -11,9 +11,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from memmock.conformance.case import PLAIN, Case, Form
+from memmock.conformance.catalogue import (
+    FIRST,
+    FORMS,
+    HUGE,
+    LARGE,
+    LIVE_ID,
+    NONSENSE,
+    QUERIES,
+    REFUSED,
+    Probe,
+    simple_probes,
+    wrong_authorizations,
+    wrong_probes,
+)
 from memmock.conformance.finding import Finding, Outcome, Result
 from memmock.conformance.relations import (
     begins_with,
@@ -33,160 +47,11 @@ Relation = Callable[[Answer, Answer], str | None]
 
 USUAL_REQUESTS = 108
 """About how many requests a healthy provider is sent."""
-_LARGE, _HUGE = 20, (1000, 3_000_000_000)
-"""More memories than by default, and more than a provider need give."""
 _ENOUGH = 10
 """With so many memories there is enough to compare."""
 _MOST_TIMEOUTS = 6
 _MOST_FAILURES = 8
 _LONGEST_PAUSE_S = 2.0
-_REFUSED = range(400, 500)
-_NONSENSE = "zqxjkvwb qqfzxtplm"
-
-
-class _Probe(NamedTuple):
-    """One request, and how it may be answered.
-
-    Attributes:
-        case: what is sent.
-        aspect: what it is about; findings of one rule about one aspect have one cause.
-        may_be: statuses that are as good as 200.
-        only: the codes that are judged; empty for all.
-    """
-
-    case: Case
-    aspect: str
-    may_be: Container[int] = ()
-    only: Collection[str] = ()
-
-
-# ---- the catalogue
-
-_LIVE_ID = "730184451629056"
-_FIRST = Case({"query": "What does the user like?"})
-_QUERIES = (  # broad ones, for providers that leave out what has no hit
-    "用户喜欢什么",
-    "coffee tea food drink work job name home city family partner friend pet cat dog music book film game "
-    "travel plan project budget allergy meeting format tone language birthday week year",
-    "咖啡 茶 食物 饮料 工作 职业 名字 称呼 家 城市 家人 伴侣 朋友 宠物 猫 狗 音乐 书 电影 游戏 旅行 "
-    "计划 项目 预算 过敏 会议 格式 语气 语言 生日 上周 去年",
-)
-_TEXTS = (
-    "🍵 tea 👩‍👩‍👧 🇸🇪 𠮷",
-    "cafe\u0301 Straße İstanbul ﬁne ı ΐ",
-    "\u200fשלום \u202eabc\u202c مرحبا \u2067x\u2069",
-    "² ① ٣ Ⅷ ½ 10³",
-    "{0} {name} {{y}} { %s %(x)d 50 % ${x} #{z}",
-    "He said \"tea\" and 'milk', it's `so`",
-    "C:\\new\\users \\u00e \\x \\",
-    "first line\nsecond line\r\n\tthird",
-    "a <b> & c; d -- e | f (g [h *",
-    "tea\u200bpot\u200d cup\u00ad \ufeff \u2028 plate",
-    "?!… 。",
-    "null",
-    "42",
-    "茶",
-    "tea " + "a" * 60 + "!",
-)
-_FORMS = (
-    Form(names="lower", content_type="application/json; charset=utf-8", user_agent=False),
-    Form(names="upper", content_type="Application/JSON", accept="Application/JSON"),
-    Form(
-        accept="text/plain;q=0.5, application/json, */*;q=0.1",
-        content_type='application/json;charset="UTF-8"',
-    ),
-    Form(spaced=True, reverse=True),
-    Form(escaped=True),
-    Form(framing="chunked"),
-    Form(slices=3),
-)
-_OPTIONAL: tuple[dict[str, Any], ...] = (
-    {"live_id": "", "reason": "", "memory_types": [], "time_hint": ""},
-    {"live_id": "18446744073709551615"},
-    {"reason": "用户问起：why does it matter?"},
-    {"time_hint": "上周"},
-    {"time_hint": "last week"},
-)
-_WRONG_FIELDS: tuple[dict[str, Any], ...] = (
-    {"live_id": None, "reason": None, "memory_types": None, "time_hint": None, "max_results": None},
-    {"memory_types": None},
-    {"max_results": None},
-    {"query": ""},
-    {"query": 7},
-    {"memory_types": "preference"},
-    {"memory_types": [7, None]},
-    {"memory_types": ["no-such-kind"]},
-    {"memory_types": ["preference", "preference"]},
-    {"max_results": 0},
-    {"max_results": -1},
-    {"max_results": "3"},
-    {"max_results": 2.5},
-    {"live_id": 730184451629056},
-    {"reason": ["tea"], "time_hint": 7},
-)
-_WRONG_BODIES = (b'{"query": "tea', b"", b"[]", b'{"query": "\xb2\xe8"}', b"[" * 2000 + b"]" * 2000, b"{}")
-
-
-def _simple_probes() -> Iterator[_Probe]:
-    """Yield what is judged without looking at other answers."""
-    tea = Case({"query": "tea", "live_id": _LIVE_ID})
-    for fields in _OPTIONAL:
-        yield _Probe(tea.with_fields(**fields), "optional fields")
-    for text in _TEXTS:
-        yield _Probe(Case({"query": text, "reason": text, "time_hint": text}), "text")
-    yield _Probe(Case({"query": "用户喜欢喝什么茶? " * 30}), "long text")
-    yield _Probe(Case({"query": "what tea " * 600, "reason": "tea " * 300}), "long text", may_be=(413,))
-    yield _Probe(Case({"query": "  "}), "text", may_be=_REFUSED)
-    yield _Probe(Case({"query": _NONSENSE, "max_results": _LARGE}), "nothing found")
-    yield _Probe(Case({"query": _NONSENSE, "memory_types": ["other"]}), "nothing found")
-
-
-def _wrong_probes() -> Iterator[_Probe]:
-    """Yield what breaks the contract: refused with 4xx, or answered all the same."""
-    for fields in _WRONG_FIELDS:
-        yield _Probe(Case({"query": "tea", **fields}), "wrong fields", may_be=_REFUSED)
-    for body in _WRONG_BODIES:
-        yield _Probe(Case(body=body), "wrong body", may_be=_REFUSED)
-    yield _Probe(_FIRST, "plain")  # on the same connection, as below
-    text = Case({"query": "tea"}, form=Form(content_type="text/plain"))
-    yield _Probe(text, "wrong headers", may_be=_REFUSED)
-    yield _Probe(_FIRST, "plain")
-    # another format was asked for, and another method is another thing: only a crash counts
-    html = Case({"query": "tea"}, form=Form(accept="text/html"))
-    yield _Probe(html, "wrong headers", may_be=range(200, 500), only=("RES002", "RES007"))
-    get = Case(body=b"", method="GET")
-    yield _Probe(get, "wrong method", may_be=range(200, 500), only=("RES002", "RES007", "RES502"))
-    yield _Probe(_FIRST, "plain")
-
-
-def _wrong_authorizations(right: str) -> Iterator[tuple[str, Case]]:
-    """Yield how an authorization is wrong, and a request with it; none decodes to the right one."""
-    scheme, space, token = right.rpartition(" ")
-    cut = max(1, len(token) * 2 // 3)
-    before = scheme + space
-    wrong = {
-        "a wrong one": f"{before}memmock-wrong-authorization",
-        "the right one truncated": before + token[:cut],
-        "the right one with another end": before + token[:cut] + "".join(map(_other, token[cut:])),
-        "the right one and more behind it": f"{right}-more",
-        "the right one with more in front": f"{before}more-{token}",
-        "the right one in another case": before + token.swapcase(),
-        "its scheme alone": scheme,
-        "the right one without its scheme": token,
-        "the right one with another scheme": f"Token {token}" if scheme and scheme != "Token" else "",
-    }
-    yield "no Authorization", Case(_FIRST.fields, authorization="")
-    yield "an empty Authorization", Case(_FIRST.fields, authorization="", headers=(("Authorization", ""),))
-    for how, value in wrong.items():
-        if value and value != right:
-            yield how, Case(_FIRST.fields, authorization=value)
-
-
-def _other(char: str) -> str:
-    return "z" if char.lower() != "z" else "y"
-
-
-# ---- the run
 
 
 def check(
@@ -257,13 +122,13 @@ class _Run:
         self._stability(wide)
         kinds = self._kinds(wide)
         self._most(wide, kinds)
-        for probe in _simple_probes():
+        for probe in simple_probes():
             self._judge(probe)
         self._nothing_left(wide)
         self._unknown_field(wide)
         self._forms(wide, kinds)
         self._authorization(wide)
-        for probe in _wrong_probes():
+        for probe in wrong_probes():
             self._judge(probe)
             self._invalid = True
         self._together(kinds)
@@ -272,30 +137,30 @@ class _Run:
 
     def _begin(self) -> None:
         """Ask the simplest retrieval, twice on one connection."""
-        answer = self._ask(_FIRST)
+        answer = self._ask(FIRST)
         _refuse_unreachable(answer, self._session)
-        probe = _Probe(_FIRST, "plain")
+        probe = Probe(FIRST, "plain")
         self._weigh(probe, answer)
-        if answer.status in (401, 403) and self._ask(_FIRST).status in (401, 403):
+        if answer.status in (401, 403) and self._ask(FIRST).status in (401, 403):
             known = self._session.target.authorization is not None
             given = "the authorization" if known else "a call without authorization"
             raise Over(f"the provider refuses {given} ({answer.status})")
-        if answer.failure.startswith("timeout") and self._ask(_FIRST).failure.startswith("timeout"):
+        if answer.failure.startswith("timeout") and self._ask(FIRST).failure.startswith("timeout"):
             raise Over("the simplest retrieval is not answered in time")
         self._judge(probe)
 
     def _widest(self) -> Answer:
         """Return the first answer with enough memories, of a few broad questions, else that with the most."""
         answers: list[Answer] = []
-        for query in (_FIRST.fields["query"], *_QUERIES):
-            case = Case({"live_id": _LIVE_ID, "query": query, "max_results": _LARGE})
-            answers.append(self._judge(_Probe(case, "plain")))
+        for query in (FIRST.fields["query"], *QUERIES):
+            case = Case({"live_id": LIVE_ID, "query": query, "max_results": LARGE})
+            answers.append(self._judge(Probe(case, "plain")))
             if _count(answers[-1]) >= _ENOUGH:
                 return answers[-1]
         texts = list(_summaries(max(answers, key=_count)).values())[:4]
         if texts:  # a provider that filters: what it has said itself finds more
             case = answers[0].case.with_fields(query=" ".join(text[:100] for text in texts))
-            answers.append(self._judge(_Probe(case, "plain")))
+            answers.append(self._judge(Probe(case, "plain")))
         return max(answers, key=_count)
 
     def _stability(self, wide: Answer) -> None:
@@ -308,15 +173,15 @@ class _Run:
         """Ask for each kind alone, for two, for all and for none; return the answers by kind."""
         alone = {}
         for kind in MEMORY_TYPES:
-            answer = self._judge(_Probe(wide.case.with_fields(memory_types=[kind]), "memory_types"))
+            answer = self._judge(Probe(wide.case.with_fields(memory_types=[kind]), "memory_types"))
             self._compare("RES604", narrowed, wide, answer)
             alone[kind] = answer
         first, second = self._two(alone)
-        both = self._judge(_Probe(wide.case.with_fields(memory_types=[first, second]), "memory_types"))
+        both = self._judge(Probe(wide.case.with_fields(memory_types=[first, second]), "memory_types"))
         self._compare("RES604", narrowed, wide, both)
         for kind in (first, second):
             self._compare("RES604", narrowed, both, alone[kind])
-        whole = self._judge(_Probe(wide.case.with_fields(memory_types=[*MEMORY_TYPES]), "memory_types"))
+        whole = self._judge(Probe(wide.case.with_fields(memory_types=[*MEMORY_TYPES]), "memory_types"))
         self._compare("RES604", narrowed, wide, whole)
         self._same_meaning(both, both.case.with_fields(memory_types=[second, first]), "order of memory_types")
         turned = wide.case.with_fields(memory_types=[*reversed(MEMORY_TYPES)])
@@ -327,21 +192,21 @@ class _Run:
     def _most(self, wide: Answer, kinds: dict[str, Answer]) -> None:
         """Ask for one, two, the default, and more than a provider need give."""
         one, two = (
-            self._judge(_Probe(wide.case.with_fields(max_results=most), "max_results")) for most in (1, 2)
+            self._judge(Probe(wide.case.with_fields(max_results=most), "max_results")) for most in (1, 2)
         )
-        default = self._judge(_Probe(wide.case.without("max_results"), "max_results"))
+        default = self._judge(Probe(wide.case.without("max_results"), "max_results"))
         for fewer, more in ((one, two), (two, wide), (default, wide)):
             self._compare("RES603", begins_with, fewer, more)
-        for most in _HUGE:
+        for most in HUGE:
             case = wide.case.with_fields(max_results=most)
-            more = self._judge(_Probe(case, "large max_results", may_be=_REFUSED))
+            more = self._judge(Probe(case, "large max_results", may_be=REFUSED))
             self._compare("RES603", begins_with, wide, more)
         # the kind that comes last is the one that is lost when a provider cuts before it filters
         order = dict.fromkeys(kind for kind in map(_kind, wide.memories or ()) if kind in kinds)
         last = next(reversed(order), None)
         if last is not None:
             case = kinds[last].case.with_fields(max_results=1)
-            self._compare("RES603", begins_with, self._judge(_Probe(case, "max_results")), kinds[last])
+            self._compare("RES603", begins_with, self._judge(Probe(case, "max_results")), kinds[last])
 
     def _nothing_left(self, wide: Answer) -> None:
         """Ask for what is there, but of another kind; and with the same words in two fields."""
@@ -351,12 +216,12 @@ class _Run:
             return
         text = summary[:200]
         for kind in [kind for kind in ("other", "project") if kind != memory.get("type")]:
-            self._judge(_Probe(Case({"query": text, "memory_types": [kind]}), "nothing found"))
-        self._judge(_Probe(Case({"query": text, "time_hint": text, "reason": text}), "plain"))
+            self._judge(Probe(Case({"query": text, "memory_types": [kind]}), "nothing found"))
+        self._judge(Probe(Case({"query": text, "time_hint": text, "reason": text}), "plain"))
 
     def _unknown_field(self, wide: Answer) -> None:
         case = wide.case.with_fields(memmock_unknown="x")
-        answer = self._judge(_Probe(case, "unknown field", may_be=_REFUSED))
+        answer = self._judge(Probe(case, "unknown field", may_be=REFUSED))
         if answer.memories is not None:
             self._compare("RES605", matters_not, wide, answer, "unknown field")
 
@@ -368,11 +233,11 @@ class _Run:
         first, second = self._two(kinds)
         wanted = [first, kind if (kind := _kind(last)) in kinds and kind != first else second]
         case = Case(
-            {"live_id": _LIVE_ID, "query": query, "reason": "用户问起 tea", "memory_types": wanted}
+            {"live_id": LIVE_ID, "query": query, "reason": "用户问起 tea", "memory_types": wanted}
             | {"time_hint": "上周", "max_results": 2}
         )
-        plain = self._judge(_Probe(case, "plain"))
-        for form in _FORMS:
+        plain = self._judge(Probe(case, "plain"))
+        for form in FORMS:
             may_be = (411,) if form.framing == "chunked" else ()
             self._same_meaning(plain, replace(case, form=form), "form", may_be)
 
@@ -382,14 +247,14 @@ class _Run:
             self._why_not["RES601"] = "the provider is open" if target.open else "no authorization is known"
             return
         self._done.add("RES601")
-        for how, case in _wrong_authorizations(target.authorization):
-            answer = self._judge(_Probe(case, "authorization"))
+        for how, case in wrong_authorizations(target.authorization):
+            answer = self._judge(Probe(case, "authorization"))
             if message := gives_away(answer):
                 flaky = gives_away(self._ask(case)) is None
                 once = "none" if not case.authorization else how
                 self._add("RES601", f"{how}: {message}", (answer,), flaky=flaky, once=once)
             if how in ("an empty Authorization", "a wrong one"):
-                self._judge(_Probe(wide.case, "plain"))  # on the same connection
+                self._judge(Probe(wide.case, "plain"))  # on the same connection
             if message and how == "a wrong one":
                 return  # then the rest are no news
 
@@ -460,16 +325,16 @@ class _Run:
         self._told |= bool(answer.memories)
         kinds = answer.case.fields.get("memory_types")
         self._typed |= bool(kinds and any(_kind(memory) for memory in answer.memories or ()))
-        if _NONSENSE not in str(answer.case.fields.get("query")):
+        if NONSENSE not in str(answer.case.fields.get("query")):
             self._summaries.update(_summaries(answer))
 
-    def _judge(self, probe: _Probe) -> Answer:
+    def _judge(self, probe: Probe) -> Answer:
         """Ask, and report what is wrong with the answer."""
         answer = self._ask(probe.case)
         self._weigh(probe, answer)
         return answer
 
-    def _weigh(self, probe: _Probe, answer: Answer) -> None:
+    def _weigh(self, probe: Probe, answer: Answer) -> None:
         """Report what is wrong with an answer; what it shares with a finding is not asked again."""
         before, self._before = self._before, answer
         first_of_each: dict[str, Violation] = {}
@@ -494,7 +359,7 @@ class _Run:
                     self._tell(probe, violation, answer)
             raise
 
-    def _wrong(self, probe: _Probe, answer: Answer) -> list[Violation]:
+    def _wrong(self, probe: Probe, answer: Answer) -> list[Violation]:
         """Return what is wrong with the answer to a probe."""
         found = self._session.violations(answer)
         if answer.status in probe.may_be:
@@ -513,8 +378,8 @@ class _Run:
     def _echo(self, answer: Answer) -> Violation | None:
         """Return that the query is repeated in the summary of a memory that is told otherwise elsewhere."""
         for number, (name, text) in enumerate(_summaries(answer).items()):
-            if _NONSENSE in text and _NONSENSE not in self._summaries.get(name, _NONSENSE):
-                message = f'repeats the query, "{_NONSENSE}", as if it were said there'
+            if NONSENSE in text and NONSENSE not in self._summaries.get(name, NONSENSE):
+                message = f'repeats the query, "{NONSENSE}", as if it were said there'
                 return Violation(RULES["RES402"], "body", f"/memories/{number}/summary", message)
         return None
 
@@ -524,7 +389,7 @@ class _Run:
 
     # ---- what is found
 
-    def _tell(self, probe: _Probe, violation: Violation, answer: Answer, *, flaky: bool = False) -> None:
+    def _tell(self, probe: Probe, violation: Violation, answer: Answer, *, flaky: bool = False) -> None:
         """Report a violation, unless its cause is known: the place, or for a status what was special."""
         key, cause = _key(violation, answer), probe.aspect
         special = sorted(set(answer.case.fields) - {"query"}) if answer.case.body is None else []
@@ -560,7 +425,7 @@ class _Run:
         self.findings.append(Finding(RULES[code], message, pointer, answers, expected, together, flaky))
 
     def _is_of_the_connection(
-        self, probe: _Probe, before: Answer, answer: Answer, found: list[Violation]
+        self, probe: Probe, before: Answer, answer: Answer, found: list[Violation]
     ) -> bool:
         """Whether an answer is wrong only because its connection was used before; if so, report it."""
         if not answer.kept:
@@ -577,7 +442,7 @@ class _Run:
         self._add("RES605", message, (first, second), once="connection")
         return True
 
-    def _simplest(self, probe: _Probe, violation: Violation, answer: Answer) -> tuple[Violation, Answer]:
+    def _simplest(self, probe: Probe, violation: Violation, answer: Answer) -> tuple[Violation, Answer]:
         """Return the simplest case that breaks the same rule at the same place: how, and its answer."""
         if violation.code == "RES006":  # each try takes long
             return violation, answer
@@ -618,7 +483,7 @@ class _Run:
             return False
         cases = [answer.case for answer in (first, last)]
         if fresh_live_id:  # what a live session has seen may be the reason
-            cases = [case.with_fields(live_id=f"{_LIVE_ID}1") for case in cases]
+            cases = [case.with_fields(live_id=f"{LIVE_ID}1") for case in cases]
         again = self._ask(cases[0]), self._ask(cases[1])
         shown = relation(*again)
         answers = again if shown else (first, last)
@@ -641,7 +506,7 @@ class _Run:
             if answer.memories is not None or matters_not(plain, self._ask(answer.case)):
                 self._compare("RES605", _by_form, plain, answer, once)
                 return
-        self._weigh(_Probe(case, once, may_be), answer)
+        self._weigh(Probe(case, once, may_be), answer)
 
     # ---- what became of each rule
 
@@ -729,7 +594,7 @@ def reach(session: Session) -> None:
     Raises:
         MemmockError: nobody does.
     """
-    _refuse_unreachable(session.ask(_FIRST), session)
+    _refuse_unreachable(session.ask(FIRST), session)
 
 
 def _refuse_unreachable(answer: Answer, session: Session) -> None:
