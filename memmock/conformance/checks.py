@@ -1,9 +1,9 @@
 """A run of the catalogue: each rule exercised by a few requests, the same ones in the same order.
 
 What is asked is in `catalogue` where one answer is judged alone, and a method of `_Run` where answers are
-compared. What is wrong with one answer is for `rules`, what is wrong between answers for `relations`. A provider is
-given the benefit of the doubt: what the contract leaves open (an upper limit for max_results, unknown fields,
-what null means) may be answered with 200 or refused with 4xx.
+compared. What is wrong with one answer is for `rules`, what is wrong between answers for `relations`. A
+provider is given the benefit of the doubt: what the contract leaves open (an upper limit for max_results,
+unknown fields, what null means) may be answered with 200 or refused with 4xx.
 """
 
 from __future__ import annotations
