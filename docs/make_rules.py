@@ -9,7 +9,7 @@ PAGE = Path(__file__).with_name("rules.md")
 INTRODUCTION = """\
 # Rules
 
-<!-- Made by docs/make_rules.py from memmock/rules/book.py. Do not edit. -->
+<!-- Made by docs/make_rules.py from the tables in memmock/rules. Do not edit. -->
 
 What the contract asks, rule by rule. A rule that is broken is an *error* when the contract says must, and a
 *warning* when it recommends. An error fails a test, a warning is shown. The source is `[seed]` (the protocol
@@ -29,6 +29,13 @@ GROUPS = {
     "RES4": "Replies: the text of a summary",
     "RES5": "Replies: errors",
     "RES6": "Replies: what only several calls show",
+    "CON0": "Consumers: whether a call is answered, and in which form",
+    "CON1": "Consumers: the outcome",
+    "CON2": "Consumers: the memories that are passed on",
+    "CON3": "Consumers: time and size",
+    "CON4": "Consumers: what is sent to whom, and how often",
+    "CON5": "Consumers: what must not get to the model",
+    "CON6": "Consumers: whether the request is what was configured and asked",
 }
 
 

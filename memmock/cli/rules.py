@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def command(code: str | None, form: str) -> None:
     """List the rules of the contract, or explain the rule CODE; REQ2 lists those that start with it.
 
-    REQ rules are about what a consumer sends, RES rules about what a provider answers. An error breaks a
-    must of the contract, a warning a recommendation.
+    REQ rules are about what a consumer sends, RES rules about what a provider answers, CON rules about what a
+    consumer makes of the answer. An error breaks a must of the contract, a warning a recommendation.
     """
     from memmock.errors import MemmockError
     from memmock.rules import RULES

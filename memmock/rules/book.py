@@ -1,4 +1,4 @@
-"""The rules of the contract as a table: what each asks, and why it matters to the other side.
+"""The rules of messages as a table: what each asks, and why it matters to the other side.
 
 This module holds no check. `requests` and `replies` find what is broken and refer to the table by
 code; `memmock rules CODE` prints an entry. It is long because it is data.
@@ -743,4 +743,4 @@ _TABLE = (
 )
 
 RULES: dict[str, Rule] = {rule.code: rule for rule in _TABLE}
-"""Every rule by its code, in the order in which they are documented."""
+"""Every rule of messages by its code, in the order in which they are documented."""
