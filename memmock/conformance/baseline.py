@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from memmock import documents
-from memmock.conformance.finding import Finding
 from memmock.errors import MemmockError
 
 _WHAT = "a baseline"
+
+
+class Keyed(Protocol):
+    """A finding, of either side."""
+
+    @property
+    def key(self) -> str:
+        """What is the same for findings with one cause."""
+
+
+K = TypeVar("K", bound=Keyed)
 
 
 def read(path: str | PathLike[str]) -> frozenset[str]:
@@ -28,7 +38,7 @@ def read(path: str | PathLike[str]) -> frozenset[str]:
 
 
 def write(
-    path: str | PathLike[str], findings: Iterable[Finding], hide: Callable[[str], str] = str
+    path: str | PathLike[str], findings: Iterable[Keyed], hide: Callable[[str], str] = str
 ) -> frozenset[str]:
     """Write a baseline of findings, in place of an old one, and return its keys.
 
@@ -52,16 +62,12 @@ def write(
     return keys
 
 
-def new_ones(
-    findings: Iterable[Finding], baseline: frozenset[str], hide: Callable[[str], str] = str
-) -> list[Finding]:
+def new_ones(findings: Iterable[K], baseline: frozenset[str], hide: Callable[[str], str] = str) -> list[K]:
     """Return the findings that are not in a baseline, in their order."""
     return [finding for finding in findings if hide(finding.key) not in baseline]
 
 
-def gone(
-    findings: Iterable[Finding], baseline: frozenset[str], hide: Callable[[str], str] = str
-) -> list[str]:
+def gone(findings: Iterable[Keyed], baseline: frozenset[str], hide: Callable[[str], str] = str) -> list[str]:
     """Return the keys in a baseline that no finding has any more, sorted."""
     return sorted(baseline - {hide(finding.key) for finding in findings})
 

@@ -12,14 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from random import Random
-from typing import Any, Final
+from typing import Final
 
-from hypothesis import Verbosity, given, settings
 from hypothesis import strategies as st
 
 from memmock import strategies
 from memmock.conformance.case import PLAIN, Case, Form
+from memmock.conformance.drawing import drawn
 from memmock.conformance.finding import Finding, Result
 from memmock.conformance.inquiry import Cause, Inquiry, Retrial, alike, alone, covers, told_once
 from memmock.conformance.known import Store, Trial
@@ -40,8 +39,6 @@ _MOST_WORKERS = 16
 _SHRINK_CALLS = 200
 _MOST_OF_A_KIND = 5
 """So many findings of one rule, place and status; more of them are no news."""
-_DRAWN_BYTES = 1024
-"""So much chance makes one example: several times what it takes."""
 
 Progress = Callable[..., None]
 
@@ -248,24 +245,8 @@ class _Run:
 
 
 def drawn_trials(seed: int, examples: int) -> Iterator[Trial]:
-    """Return trials drawn by chance, the same for the same seed.
-
-    Hypothesis reads them from bytes of ours, as a fuzzer has it do. Left to itself it would draw numbers from
-    the source of the modules that are loaded, and keep what it found there in the working directory.
-    """
-    drawn: list[Trial] = []
-
-    @settings(database=None, verbosity=Verbosity.quiet)
-    @given(_trials())
-    def draw(trial: Trial) -> None:
-        drawn.append(trial)
-
-    target: Any = draw
-    random = Random(seed)
-    for _ in range(examples):
-        while not drawn:  # seldom are the bytes too few
-            target.hypothesis.fuzz_one_input(random.randbytes(_DRAWN_BYTES))
-        yield drawn.pop()
+    """Return trials drawn by chance, the same for the same seed."""
+    return drawn(_trials(), seed, examples)
 
 
 _RANDOM: Final[tuple[tuple[str, str], ...]] = (

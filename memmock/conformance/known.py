@@ -1,4 +1,4 @@
-"""What failed before: the trials that are made first the next time, in a file for each provider.
+"""What failed before: the trials that are made first the next time, in a file for each provider or consumer.
 
 The file holds what was asked, never the authorization, nor the address with its query string.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from memmock import documents
@@ -20,7 +20,8 @@ from memmock.http import Headers
 DIRECTORY = ".memmock"
 """Where the files are, in the working directory."""
 MOST = 200
-"""So many failures are remembered of one provider."""
+"""So many failures are remembered of one provider or consumer."""
+T = TypeVar("T")
 
 
 class Trial(NamedTuple):
@@ -37,7 +38,50 @@ class Trial(NamedTuple):
     how: str = ""
 
 
-class Store:
+class Failures(Generic[T]):
+    """What failed of one thing, in a file.
+
+    Args:
+        place: what it failed at; it is not in the file.
+        encode: makes JSON data of one failure.
+        decode: makes a failure of its data; may raise ValueError, KeyError, TypeError.
+        directory: where the file is, made when something is kept.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        encode: Callable[[T], dict[str, Any]],
+        decode: Callable[[dict[str, Any]], T],
+        directory: str | Path = DIRECTORY,
+    ) -> None:
+        self.path = Path(directory) / f"known-{hashlib.sha256(place.encode()).hexdigest()[:16]}.json"
+        self._encode = encode
+        self._decode = decode
+
+    def trials(self) -> list[T]:
+        """Return what failed, oldest first; none when there is no file, or it is not as it should be."""
+        try:
+            value = json.loads(self.path.read_bytes())
+            return [self._decode(entry) for entry in value["failures"]]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return []
+
+    def keep(self, trials: Iterable[T]) -> None:
+        """Put these in place of those that were there; without any, remove the file.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        texts = list(dict.fromkeys(json.dumps(self._encode(trial)) for trial in trials))[:MOST]
+        if texts:
+            lines = ",\n  ".join(texts)
+            documents.replace(self.path, f'{{"format": 1, "failures": [\n  {lines}\n]}}\n'.encode())
+        else:
+            self.path.unlink(missing_ok=True)
+
+
+class Store(Failures[Trial]):
     """The trials that failed at one provider.
 
     Args:
@@ -48,28 +92,7 @@ class Store:
     def __init__(self, url: str, directory: str | Path = DIRECTORY) -> None:
         parts = urlsplit(url)
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        self.path = Path(directory) / f"known-{hashlib.sha256(place.encode()).hexdigest()[:16]}.json"
-
-    def trials(self) -> list[Trial]:
-        """Return the trials, oldest first; none when there is no file, or it is not as it should be."""
-        try:
-            value = json.loads(self.path.read_bytes())
-            return [_trial(entry) for entry in value["failures"]]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return []
-
-    def keep(self, trials: Iterable[Trial]) -> None:
-        """Put these trials in place of those that were there; without any, remove the file.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        texts = list(dict.fromkeys(json.dumps(_entry(trial)) for trial in trials))[:MOST]
-        if texts:
-            lines = ",\n  ".join(texts)
-            documents.replace(self.path, f'{{"format": 1, "failures": [\n  {lines}\n]}}\n'.encode())
-        else:
-            self.path.unlink(missing_ok=True)
+        super().__init__(place, _entry, _trial, directory)
 
 
 def _entry(trial: Trial) -> dict[str, Any]:
