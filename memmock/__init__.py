@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from memmock.cassette import Cassette, Interaction
-    from memmock.checking import check_provider, fuzz_provider
+    from memmock.checking import check_consumer, check_provider, fuzz_consumer, fuzz_provider
     from memmock.consumer import Consumer, retrieve, retrieve_sync
     from memmock.contract import Memory, MemoryType, Retrieval, RetrievalConfig
     from memmock.errors import MemmockError, MemmockFailure
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "cassette": ("Cassette", "Interaction"),
-    "checking": ("check_provider", "fuzz_provider"),
+    "checking": ("check_consumer", "check_provider", "fuzz_consumer", "fuzz_provider"),
     "consumer": ("Consumer", "retrieve", "retrieve_sync"),
     "contract": ("Memory", "MemoryType", "Retrieval", "RetrievalConfig"),
     "errors": ("MemmockError", "MemmockFailure"),
@@ -54,7 +54,7 @@ __all__ = [  # noqa: RUF022  # spelled out for type checkers, by home
     "MemmockWarning", "Memories", "Memory", "MemoryType", "Mock", "MockServer", "MockSettings",
     "Playbook", "Provider", "RULES", "Reply", "Request", "Retrieval", "RetrievalConfig", "Scenario",
     "Sent", "Server", "ToolError", "ToolResult", "Violation", "__version__",
-    "check_provider", "fuzz_provider", "reply_violations",
+    "check_consumer", "check_provider", "fuzz_consumer", "fuzz_provider", "reply_violations",
     "request_violations", "retrieve", "retrieve_sync",
 ]  # fmt: skip
 

@@ -1,16 +1,26 @@
-"""Check a provider from a program or a test: one at a URL, or an application in this process."""
+"""Check a provider or a consumer from a program or a test.
+
+A provider is a URL, or an application in this process; a consumer is a command, or a callable of this
+process.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memmock.conformance.finding import Result
 from memmock.conformance.session import Session, Target
+from memmock.consumer_conformance.act import DEFAULT_TIMEOUT_MS as CONSUMER_TIMEOUT_MS
 from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES, DEFAULT_PATH, DEFAULT_TIMEOUT_MS
+from memmock.errors import MemmockError
 from memmock.http import Headers
+
+if TYPE_CHECKING:
+    from memmock.consumer_conformance.bench import Bench
+    from memmock.consumer_conformance.finding import Result as ConsumerResult
 
 DEFAULT_TIME_LIMIT_S = 60.0
 """How long fuzzing takes at most [ours]."""
@@ -104,6 +114,86 @@ def fuzz_provider(
             return fuzz(session, seed=seed, examples=examples, rules=rules, ignore=ignore)
         finally:
             session.close()
+
+
+def check_consumer(
+    consumer: Callable[[dict[str, Any], dict[str, Any]], Any] | Sequence[str],
+    *,
+    timeout_ms: int = CONSUMER_TIMEOUT_MS,
+    scenarios: Collection[str] | None = None,
+    rules: Collection[str] | None = None,
+    ignore: Collection[str] = (),
+) -> ConsumerResult:
+    """Return what the catalogue of scenarios shows of a consumer.
+
+    Args:
+        consumer: a command, as a list of words, that reads a call a line and writes a tool result a line; or
+            a callable, sync or async. It is given `memory_retrieval` and the retrieval, both dicts, and
+            returns the tool result: a dict, or what has `to_json()`.
+        timeout_ms: what the consumer is told, in milliseconds.
+        scenarios: names of the only scenarios, or families of them, to play.
+        rules: codes of the only rules to check.
+        ignore: codes of rules to leave out.
+
+    Raises:
+        MemmockError: the command cannot be started, or there is no such scenario.
+    """
+    from memmock.consumer_conformance.checks import check
+
+    with bench_for(consumer, timeout_ms) as bench:
+        return check(bench, scenarios=scenarios, rules=rules, ignore=ignore)
+
+
+def fuzz_consumer(
+    consumer: Callable[[dict[str, Any], dict[str, Any]], Any] | Sequence[str],
+    *,
+    timeout_ms: int = CONSUMER_TIMEOUT_MS,
+    rules: Collection[str] | None = None,
+    ignore: Collection[str] = (),
+    examples: int = DEFAULT_EXAMPLES,
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S,
+    seed: int | None = None,
+) -> ConsumerResult:
+    """Return what generated replies find wrong with a consumer, each finding with its smallest reply.
+
+    Args:
+        consumer: a command or a callable, as for `check_consumer`.
+        timeout_ms: what the consumer is told, in milliseconds.
+        rules: codes of the only rules to look at.
+        ignore: codes of rules to leave out.
+        examples: how many replies are made at random, after the boundary cases.
+        time_limit_s: when to stop, in seconds.
+        seed: the same seed makes the same replies; by chance when None.
+
+    Raises:
+        MemmockError: the command cannot be started.
+    """
+    from memmock.consumer_conformance.fuzzing import fuzz
+
+    if seed is None:
+        seed = random.SystemRandom().randrange(1_000_000)
+    with bench_for(consumer, timeout_ms) as bench:
+        return fuzz(
+            bench, seed=seed, examples=examples, time_limit_s=time_limit_s, rules=rules, ignore=ignore
+        )
+
+
+def bench_for(
+    consumer: Callable[[dict[str, Any], dict[str, Any]], Any] | Sequence[str], timeout_ms: int
+) -> Bench:
+    """Return where a consumer is tried, not started yet.
+
+    Raises:
+        MemmockError: the command is a text rather than a list.
+    """
+    from memmock.consumer_conformance.bench import Bench
+    from memmock.consumer_conformance.function import Function
+    from memmock.consumer_conformance.process import Process
+
+    if isinstance(consumer, str):
+        raise MemmockError("the command of a consumer is a list of words, as ['python3', 'consumer.py']")
+    subject = Function(consumer) if callable(consumer) else Process(consumer)
+    return Bench(subject, timeout_ms=timeout_ms)
 
 
 @contextmanager

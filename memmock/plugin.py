@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pytest_httpserver
 
     from memmock.consumer import Consumer
+    from memmock.live import LiveTwin
     from memmock.mock import Mock, MockSettings
     from memmock.mock_server import MockServer
     from memmock.scenarios import Scenario
@@ -32,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "memmock_scenarios(*names, without=[…]): run the test once for each of these scenarios and families "
-        "of scenarios; the fixture memmock_scenario is the one that is played",
+        "of scenarios, all when none is named; the fixture memmock_scenario is the one that is played",
     )
 
 
@@ -141,6 +142,15 @@ def memmock_consumer(memmock: Mock) -> Iterator[Consumer]:
         yield consumer
 
 
+@pytest.fixture
+def memmock_live() -> Iterator[LiveTwin]:
+    """The live twin, for tests of a provider: `create(endpoint)` gives a live session to retrieve with."""
+    from memmock.live import LiveTwin
+
+    with LiveTwin() as twin:
+        yield twin
+
+
 class _Marked:
     """What the markers of a test say. No dataclass: to make one takes a millisecond of every pytest run."""
 
@@ -184,10 +194,10 @@ def _are_texts(value: object) -> bool:
 
 def _chosen(marker: pytest.Mark) -> list[Scenario]:
     """Return the scenarios that a marker names, in the order of the catalogue."""
-    from memmock.scenarios import CATALOGUE, members
+    from memmock.scenarios import CATALOGUE, FAMILIES, members
 
     without = marker.kwargs.get("without", ())
-    known = marker.args and not set(marker.kwargs) - {"without"}
+    known = not set(marker.kwargs) - {"without"}
     if not known or not _are_texts(marker.args) or not _are_texts(without):
         raise MemmockError(
             "@pytest.mark.memmock_scenarios takes names of scenarios and families, and without=[names]"
@@ -195,7 +205,7 @@ def _chosen(marker: pytest.Mark) -> list[Scenario]:
 
     names = [without] if isinstance(without, str) else without
     out = {scenario.name for name in names for scenario in members(name)}
-    wanted = {scenario.name for name in marker.args for scenario in members(name)} - out
+    wanted = {scenario.name for name in marker.args or FAMILIES for scenario in members(name)} - out
     return [scenario for scenario in CATALOGUE.values() if scenario.name in wanted]
 
 

@@ -79,6 +79,78 @@ def _own_scenarios(value: Any) -> OwnScenarios:
     return own
 
 
+def described(reply: Reply) -> dict[str, Any]:
+    """Return the fields of a scenario that plays this reply, for a file.
+
+    Read back, it is an equal reply, but for the order of headers of different names, and for parts of its
+    delivery that mean nothing.
+
+    Raises:
+        ValueError: these fields cannot tell it: it has no Content-Type, a header that is not UTF-8, or a
+            status that no reply has. Its bytes can be told, as `wire`.
+    """
+    delivery = reply.delivery
+    sent = _described_delivery(delivery)
+    if delivery.wire is not None:
+        fields: dict[str, Any] = {"wire_base64": base64.b64encode(delivery.wire).decode()}
+        if not delivery.cut:
+            sent["ending"] = delivery.ending
+    else:
+        if reply.header("Content-Type") is None or not 200 <= reply.status <= 999:
+            raise ValueError("a scenario of a file has a Content-Type, and a status from 200 to 999")
+        fields = {"status": reply.status, "headers": _described_headers(reply.headers)}
+        fields |= _described_body(reply.body)
+    return {**fields, **({"delivery": sent} if sent else {})}
+
+
+def _described_delivery(delivery: Delivery) -> dict[str, Any]:
+    sent: dict[str, Any] = {}
+    for name in ("delay_s", "every_s", "end_s"):
+        if (seconds := getattr(delivery, name)) and (name != "every_s" or delivery.slice_bytes):
+            ms = round(seconds * 1000, 6)
+            sent[f"{name.removesuffix('_s')}_ms"] = int(ms) if ms == int(ms) else ms
+    if delivery.interim:
+        sent["interim"] = [
+            {"status": status, **({"headers": _described_headers(headers)} if headers else {})}
+            for status, headers in delivery.interim
+        ]
+    if delivery.wire is None and delivery.framing != "length":
+        sent["framing"] = delivery.framing
+        if delivery.framing == "chunked":
+            sent["chunk_bytes"] = delivery.chunk_bytes
+    if delivery.slice_bytes:
+        sent |= {"slice_bytes": delivery.slice_bytes, "sliced": delivery.sliced}
+    if delivery.cut_head is not None:
+        sent["cut_head"] = delivery.cut_head
+    elif delivery.cut_body is not None:
+        sent["cut_body"] = delivery.cut_body
+    if delivery.endless:
+        sent["endless"] = True
+        if delivery.wire is None:
+            sent["framing"] = delivery.framing
+    if delivery.ending != "keep" or (delivery.framing == "close" and not delivery.cut):
+        sent["ending"] = delivery.ending
+    return sent
+
+
+def _described_headers(headers: Headers) -> dict[str, str | list[str]]:
+    named: dict[str, list[str]] = {}
+    for name, value in headers:
+        if not _HEADER.fullmatch(name) or name.lower() in _FRAMED or re.search(r"[\r\n\0]", value):
+            raise ValueError(f"a scenario of a file cannot have the header {name!r}")
+        named.setdefault(name, []).append(value.encode("latin-1").decode())
+    return {name: values[0] if len(values) == 1 else values for name, values in named.items()}
+
+
+def _described_body(body: bytes) -> dict[str, str]:
+    try:
+        return {"body": body.decode()}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(body).decode()}
+
+
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FRAMED = ("content-length", "transfer-encoding")
 _FIELDS = (
     "summary",
     "status",
@@ -160,9 +232,9 @@ def _headers(value: Any, steps: Steps) -> Headers:
     headers = []
     for name, content in _mapping(value, steps).items():
         place = (*steps, name)
-        if not isinstance(name, str) or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+        if not isinstance(name, str) or not _HEADER.fullmatch(name):
             raise Mistake(steps, f"has {shown(name)}, which is no name of a header")
-        if name.lower() in ("content-length", "transfer-encoding"):
+        if name.lower() in _FRAMED:
             raise Mistake(place, "is added by the framing; for a wrong one, write the reply out as `wire`")
         for n, item in enumerate(content if isinstance(content, list) else [content]):
             where = (*place, n) if isinstance(content, list) else place

@@ -243,7 +243,8 @@ class _Plan:
         self._steps: list[tuple[float, bytes]] = []
         self.size = 0
         self.end_s = self.last_s = 0.0
-        steps, _, pause_s, _ = scripted(call.reply, call.request, keep_alive=True)
+        script = scripted(call.reply, call.request, keep_alive=True)
+        steps, pause_s = script.steps, script.end_s
         if call.reply.delivery == AT_ONCE:
             steps = iter([encoded(call.reply, call.request, True)[0]])
         for step in steps:

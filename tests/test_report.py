@@ -7,6 +7,7 @@ import html as html_text
 import json
 import re
 import shlex
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
@@ -19,6 +20,7 @@ from memmock.http import Reply
 from memmock.redaction import Redactor
 from memmock.report import FORMATS, as_html, as_json, as_junit, as_text, report_of
 from memmock.report.document import document
+from memmock.report.parts import CONSUMER, Block, Entry, Report, Row
 from memmock.rules import RULES, Severity
 
 RIGHT = "Bearer sk-live-0123456789abcdef"
@@ -495,6 +497,85 @@ def test_the_policy_allows_the_style_that_is_there():
     style = re.search("<style>(.*?)</style>", text, re.DOTALL)[1]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert f"sha256-{digest}" in html_text.unescape(text)
+
+
+class Evidence:
+    """A block of every kind."""
+
+    def blocks(self, *, brief):
+        return [
+            Block("played", ("first sentence", "second sentence"), "prose"),
+            Block("said", ("brief" if brief else "whole", "a\nb")),
+            Block("", ("ends with ",), "note", "this"),
+            Block("then", ("all at once",), "aside"),
+        ]
+
+    def calls(self):
+        return [{"call": 1}, {"call": 2}]
+
+    def to_json(self):
+        return {"more": True}
+
+
+def of_consumer():
+    entry = Entry("CON301", Severity.ERROR, "T", "R", "late", "/x", "soon", Evidence(), False, "drip",
+                  (Block("try", ("run it",), "command"),))  # fmt: skip
+    rows = (Row("drip", "timing", ("ok", "timeout"), "<b>", False, ("CON301",)),
+            Row("late", "timing", ("timeout",), "timeout", True))  # fmt: skip
+    return Report("me", False, Severity.ERROR, (entry,), (), 3, 1.0, None, "", side=CONSUMER, matrix=rows)
+
+
+def test_blocks_of_each_kind_are_lines_of_text():
+    assert (
+        as_text(of_consumer())
+        == """\
+me
+
+1 of 2 scenarios as expected
+        expected       seen
+  drip  ok or timeout  <b>   CON301
+
+CON301 error  drip: at /x: late
+  why        R
+  played     first sentence
+             second sentence
+  said       brief
+             a\\u000ab
+             ends with this
+  then       all at once
+  expected   soon
+  try        run it
+
+1 error: 3 calls in 1.0 s.
+"""
+    )
+
+
+def test_blocks_of_each_kind_are_elements_of_a_page():
+    text = as_html(of_consumer())
+    page = checked(text)
+    assert "<h4>Played</h4>\n<p>first sentence</p>\n<p>second sentence</p>\n" in text
+    assert '<h4>Said</h4>\n<pre tabindex="0">whole\na\\u000ab</pre>\n' in text
+    assert '<p>ends with <code>this</code></p>\n<p class="soft">all at once</p>\n' in text
+    assert '<p>soon</p>\n<h4>Try</h4>\n<pre class="command" tabindex="0">run it</pre>\n' in text
+    assert "1 of 2 scenarios as expected." in page.text
+    assert '<td class="error">&lt;b&gt;</td><td>CON301</td>' in text
+
+
+def test_a_finding_says_of_its_last_call_what_json_says_of_it():
+    (found,) = document(of_consumer())["findings"]
+    assert (found["call"], found["more"], found["calls"]) == (2, True, [{"call": 1}, {"call": 2}])
+
+
+def test_of_many_scenarios_that_went_wrong_only_the_first_are_listed():
+    rows = tuple(Row(f"s{n}", "more", ("ok",), "timeout", False) for n in range(43))
+    text = as_text(replace(of_consumer(), matrix=rows))
+    assert "\n  s39  ok        timeout\n  and 3 more, which the other formats have too\n\n" in text
+
+
+def test_when_all_went_as_expected_only_that_is_said_of_the_scenarios():
+    good = replace(of_consumer(), entries=(), matrix=of_consumer().matrix[1:])
+    assert as_text(good) == ("me\n\n1 of 1 scenario as expected\n\nNothing was found: 3 calls in 1.0 s.\n")
 
 
 def test_a_page_without_findings_has_no_section_for_them():

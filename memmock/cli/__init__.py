@@ -20,6 +20,8 @@ COMMANDS = (
     "demo",
     "check",
     "fuzz",
+    "check-consumer",
+    "fuzz-consumer",
     "record",
     "replay",
     "cassette",
@@ -38,7 +40,7 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"memmock.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"memmock.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from memmock.cli.conforming import Progress, check_rules, conforming_options, target, tell
+from memmock.cli.conforming import Progress, check_rules
+from memmock.cli.providers import provider_options, target, tell_of
 
 
 @click.command("check", short_help="Check that a provider keeps the contract.")
 @click.argument("url")
-@conforming_options
+@provider_options
 def command(url: str, rules: tuple[str, ...], ignore: tuple[str, ...], **options: Any) -> None:
     """Ask a provider what a live service may ask, and say which rules of the contract it keeps.
 
@@ -23,7 +24,7 @@ def command(url: str, rules: tuple[str, ...], ignore: tuple[str, ...], **options
     from memmock.conformance.checks import check
     from memmock.conformance.session import Session
 
-    check_rules(*rules, *ignore)
+    check_rules("providers", *rules, *ignore)
     about = target(url, options)
     session = Session(about)
     progress = Progress("checked")
@@ -32,4 +33,4 @@ def command(url: str, rules: tuple[str, ...], ignore: tuple[str, ...], **options
     finally:
         progress.end()
         session.close()
-    tell(result, about, options)
+    tell_of(result, about, options)

@@ -1,4 +1,7 @@
-"""What `check` and `fuzz` share: their options, and what becomes of a result."""
+"""What the commands that check one side of the contract share: options, progress, and how a result is told.
+
+What is for one side only is in `providers` and in `consumers`.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +9,42 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from memmock.cli.target import limit_options
 from memmock.errors import MemmockError
 
 if TYPE_CHECKING:
-    from memmock.conformance.finding import Result
-    from memmock.conformance.session import Target
+    from memmock.conformance.baseline import Keyed
+    from memmock.report import Report
+
+    K = TypeVar("K", bound=Keyed)
+
+    class Found(Protocol[K]):
+        """A result with findings."""
+
+        findings: list[K]
 
 
-def conforming_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say what is asked of a provider, and how it is told."""
-    options = (
-        click.option(
-            "--authorization",
-            envvar="MEMMOCK_AUTHORIZATION",
-            metavar="VALUE",
-            help="The Authorization that the provider accepts.  [env: MEMMOCK_AUTHORIZATION]",
-        ),
-        click.option(
-            "--open", "open_", is_flag=True, help="The provider answers whatever the Authorization is."
-        ),
-        click.option(
-            "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Sent with every request."
-        ),
-        limit_options,
+Command = Callable[..., Any]
+Option = Callable[[Command], Command]
+
+PREFIXES = {"providers": ("RES",), "consumers": ("REQ", "CON")}
+"""What the codes of the rules begin with that a side may break."""
+
+
+def added(command: Command, *options: Option) -> Command:
+    """Return a command with more options, which its help lists in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def result_options(command: Command) -> Command:
+    """Add the options that say which rules are looked at, and how the result is told."""
+    return added(
+        command,
         click.option(
             "--rules", "rules", multiple=True, metavar="CODE", help="Look at this rule only; repeatable."
         ),
@@ -67,91 +78,66 @@ def conforming_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--write-tests", "tests", metavar="DIR", help="Write a pytest file that reproduces the findings."
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
-def target(url: str, options: Mapping[str, Any]) -> Target:
-    """Return the provider that the options name.
+def search_options(seeded: str) -> Option:
+    """Return what adds the options of a search.
 
-    Raises:
-        MemmockError: the URL, the authorization or a header cannot be used.
+    Args:
+        seeded: what the same seed does again, as "sends the same requests".
     """
-    from memmock.conformance.session import Target
-    from memmock.contract import RetrievalConfig
 
-    try:
-        RetrievalConfig(url, options["authorization"] or "any")  # for what it refuses
-    except MemmockError as error:
-        raise MemmockError(str(error).replace("memory_retrieval: endpoint", "URL")) from None
-    return Target(
-        url=url,
-        authorization=options["authorization"],
-        open=options["open_"],
-        headers=tuple(_header(text) for text in options["headers"]),
-        timeout_ms=options["timeout_ms"],
-        max_response_bytes=options["max_response_bytes"],
-    )
+    def add(command: Command) -> Command:
+        return added(
+            command,
+            click.option(
+                "--examples",
+                type=click.IntRange(0),
+                default=2000,
+                show_default=True,
+                metavar="N",
+                help="How many examples are made at random, after the boundary cases.",
+            ),
+            click.option(
+                "--time-limit",
+                type=click.FloatRange(0.1, 86_400),
+                default=60.0,
+                show_default=True,
+                metavar="S",
+                help="When to stop, in seconds; always kept.",
+            ),
+            click.option(
+                "--seed", type=int, metavar="N", help=f"The same seed {seeded}; by chance if not given."
+            ),
+        )
+
+    return add
 
 
-def _header(text: str) -> tuple[str, str]:
-    name, mark, value = text.partition(":")
-    if not mark or not name.strip().replace("-", "").isalnum() or any(ord(char) < 32 for char in value):
-        raise click.BadParameter(f"{text!r} is not written as 'Name: value'", param_hint="--header")
-    return name.strip(), value.strip().encode().decode("latin-1")
-
-
-def check_rules(*codes: str) -> None:
-    """Raise for a code that is no rule of replies.
+def check_rules(side: str, *codes: str) -> None:
+    """Raise for a code that is no rule of one side, a key of `PREFIXES`.
 
     Raises:
         MemmockError: there is no such rule.
     """
     from memmock.rules import RULES
 
-    if unknown := [code for code in codes if code not in RULES or not code.startswith("RES")]:
-        raise MemmockError(f"there is no rule {unknown[0]!r} for providers; `memmock rules` lists them")
+    if unknown := [code for code in codes if code not in RULES or not code.startswith(PREFIXES[side])]:
+        raise MemmockError(f"there is no rule {unknown[0]!r} for {side}; `memmock rules` lists them")
 
 
-def tell(result: Result, about: Target, options: Mapping[str, Any]) -> None:
-    """Write a result as it was asked for; exit with 1 when something was found that weighs enough."""
-    from memmock.conformance.written_tests import write_tests
-    from memmock.report import FORMATS, report_of
-    from memmock.rules import Severity
-
-    fail_on, output, tests = Severity(options["fail_on"]), options["output"], options["tests"]
-    written = None if tests is None else write_tests(result, tests, about)
-    known = None if options["baseline"] is None else _compared(result, about, options["baseline"])
-    report = report_of(
-        result, about, fail_on=fail_on, known=known and known[0], gone=known[1] if known else ()
-    )
-    text = FORMATS[options["form"]](report)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        try:
-            Path(output).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise MemmockError(f"{output}: {error.strerror}") from None
-        click.echo(f"{output}: {report.summary}", err=True)
-    if written is not None:
-        click.echo(f"{written}: run it with pytest", err=True)
-    if not report.ok:
-        raise SystemExit(1)
-
-
-def _compared(result: Result, about: Target, path: str) -> tuple[int, list[str]]:
+def compared(result: Found[K], hide: Callable[[str], str], path: str) -> tuple[int, list[str]]:
     """Take out of a result what a baseline has; return how much that was, and what is gone.
 
     A baseline that is not there yet is written, and has it all.
+
+    Args:
+        result: it is changed.
+        hide: takes secrets out of a text.
+        path: the file.
     """
     from memmock.conformance import baseline
-    from memmock.conformance.reproduction import secrets_of
-    from memmock.redaction import mask_of
 
-    cases = [answer.case for finding in result.findings for answer in finding.answers]
-    hide = mask_of(*secrets_of(about, cases))
     if not Path(path).exists():
         baseline.write(path, result.findings, hide)
         click.echo(f"{path}: written", err=True)
@@ -163,11 +149,42 @@ def _compared(result: Result, about: Target, path: str) -> tuple[int, list[str]]
     return known, gone
 
 
-class Progress:
-    """A bar on a terminal, a plain line now and then otherwise; on standard error."""
+def tell(report: Report, options: Mapping[str, Any], *written: str) -> None:
+    """Write a report as it was asked for; exit with 1 when something was found that weighs enough.
 
-    def __init__(self, what: str) -> None:
+    Args:
+        report: the report.
+        options: those of `result_options`.
+        written: what else was written, each a line for standard error.
+    """
+    from memmock.report import FORMATS
+
+    text, output = FORMATS[options["form"]](report), options["output"]
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        try:
+            Path(output).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise MemmockError(f"{output}: {error.strerror}") from None
+        click.echo(f"{output}: {report.summary}", err=True)
+    for line in written:
+        click.echo(line, err=True)
+    if not report.ok:
+        raise SystemExit(1)
+
+
+class Progress:
+    """A bar on a terminal, a plain line now and then otherwise; on standard error.
+
+    Args:
+        what: what was done, as "checked".
+        noun: what is counted in a search, in the plural.
+    """
+
+    def __init__(self, what: str, noun: str = "requests") -> None:
         self._what = what
+        self._noun = noun
         self._bar: Any = None
         self._told = 0.0
         self._tty = sys.stderr.isatty()
@@ -184,10 +201,10 @@ class Progress:
     def phase(self, phase: str, requests: int, findings: int) -> None:
         """Show what a search is at."""
         if self._tty:
-            click.echo(f"\r{phase}: {requests:,} requests, {findings} found\033[K", err=True, nl=False)
+            click.echo(f"\r{phase}: {requests:,} {self._noun}, {findings} found\033[K", err=True, nl=False)
         elif time.monotonic() - self._told > _PAUSE_S:
             if self._told:
-                click.echo(f"{phase}: {requests:,} requests, {findings} found", err=True)
+                click.echo(f"{phase}: {requests:,} {self._noun}, {findings} found", err=True)
             self._told = time.monotonic()
 
     def end(self) -> None:

@@ -7,31 +7,14 @@ from typing import Any
 
 import click
 
-from memmock.cli.conforming import Progress, check_rules, conforming_options, target, tell
+from memmock.cli.conforming import Progress, check_rules, search_options
+from memmock.cli.providers import provider_options, target, tell_of
 
 
 @click.command("fuzz", short_help="Look for requests that break a provider.")
 @click.argument("url")
-@conforming_options
-@click.option(
-    "--examples",
-    type=click.IntRange(0),
-    default=2000,
-    show_default=True,
-    metavar="N",
-    help="How many examples are made at random, after the boundary cases.",
-)
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(0.1, 86_400),
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="When to stop, in seconds; always kept.",
-)
-@click.option(
-    "--seed", type=int, metavar="N", help="The same seed sends the same requests; by chance if not given."
-)
+@provider_options
+@search_options("sends the same requests")
 @click.option(
     "--rate", type=click.FloatRange(0.01), metavar="N", help="Never more requests a second than this."
 )
@@ -58,7 +41,7 @@ def command(
     from memmock.conformance.known import Store
     from memmock.conformance.session import Session
 
-    check_rules(*rules, *ignore)
+    check_rules("providers", *rules, *ignore)
     about = target(url, options)
     if seed is None:
         seed = random.SystemRandom().randrange(1_000_000)
@@ -78,4 +61,4 @@ def command(
     finally:
         progress.end()
         session.close()
-    tell(result, about, options)
+    tell_of(result, about, options)

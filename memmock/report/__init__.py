@@ -1,13 +1,14 @@
 """Reports of what a run of checks found: for a terminal, as JSON, as JUnit XML, and as a page of HTML.
 
-`report_of` takes the secrets out of a result, in `shown`; the formats only see what is left. Nothing here is
-printed or written to a file.
+`report_of` takes the secrets out of a provider's result, in `shown`; the formats only see what is left, in
+`parts`, which a consumer's result becomes too. Nothing here is printed or written to a file.
 """
 
 from memmock.report.document import as_json
 from memmock.report.html import as_html
 from memmock.report.junit import as_junit
-from memmock.report.shown import Report, report_of
+from memmock.report.parts import Report
+from memmock.report.shown import report_of
 from memmock.report.text import as_text
 
 FORMATS = {"text": as_text, "json": as_json, "junit": as_junit, "html": as_html}

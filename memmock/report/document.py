@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from memmock import documents
-from memmock.report.shown import Call, Entry, Report
+from memmock.report.parts import Entry, Report
 
 
 def as_json(report: Report) -> str:
-    """Return a report as one JSON object; `rules` is there when rules were checked."""
+    """Return a report as one JSON object; `rules` and `scenarios` are there when they were checked."""
     text = documents.json_text(document(report))
     return text.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair, as JSON escapes it
 
@@ -21,7 +21,7 @@ def document(report: Report) -> dict[str, Any]:
         "ok": report.ok,
         "findings": [_finding(entry) for entry in report.entries],
         "stats": {
-            "requests": report.requests,
+            f"{report.side.noun}s": report.calls,
             "seconds": round(report.seconds, 3),
             "seed": report.seed,
         },
@@ -31,14 +31,16 @@ def document(report: Report) -> dict[str, Any]:
         facts["rules"] = [
             {"rule": rule.code, "state": rule.state, "reason": rule.reason} for rule in report.rules
         ]
+    if report.matrix:
+        facts["scenarios"] = [row._asdict() for row in report.matrix]
     if report.known is not None:
         facts["baseline"] = {"known": report.known, "gone": list(report.gone)}
     return facts
 
 
 def _finding(entry: Entry) -> dict[str, Any]:
-    """Return a finding; its request and reply are those of its last call, the one that is wrong."""
-    calls = [_call(call) for call in entry.calls]
+    """Return a finding; what it says of a call is of the last one, the one that is wrong."""
+    calls = list(entry.evidence.calls())
     return {
         "rule": entry.code,
         "severity": str(entry.severity),
@@ -49,29 +51,6 @@ def _finding(entry: Entry) -> dict[str, Any]:
         "flaky": entry.flaky,
         "expected": entry.expected,
         "reason": entry.reason,
-        "together": entry.together,
+        **entry.evidence.to_json(),
         "calls": calls,
-    }
-
-
-def _call(call: Call) -> dict[str, Any]:
-    request = {
-        "method": call.method,
-        "target": call.target,
-        "headers": call.headers,
-        "body": str(call.body),
-    }
-    if call.altered:
-        request["altered_authorization"] = call.altered
-    return {"request": request, "reply": _reply(call), "curl": call.curl}
-
-
-def _reply(call: Call) -> dict[str, Any]:
-    if call.reply is None:
-        return {"failure": call.failure}
-    return {
-        "status": call.reply.status,
-        "headers": call.reply.headers,
-        "body": str(call.reply.body),
-        "elapsed_ms": call.elapsed_ms,
     }

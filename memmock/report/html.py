@@ -11,9 +11,7 @@ import hashlib
 import html
 from collections.abc import Iterable
 
-from memmock.conformance.finding import SHOWN_CHARS
-from memmock.report.shown import Call, Entry, Report, Verdict, count, lines
-from memmock.report.text import reply_lines
+from memmock.report.parts import Block, Entry, Report, Row, Verdict, count, lines
 from memmock.strictjson import printable
 
 _STYLE = """
@@ -70,13 +68,13 @@ _PAGE = """<!DOCTYPE html>
 <body>
 <main>
 <header>
-<h1>Does this provider keep the contract?</h1>
+<h1>{heading}</h1>
 <p><code>{target}</code></p>
 <p class="verdict {mood}">{verdict}</p>
 {notes}
 </header>
 {findings}
-{rules}
+{rules}{matrix}
 </main>
 </body>
 </html>
@@ -86,14 +84,10 @@ _CARD = """<article class="finding {severity}" id="finding-{number}">
 <p class="title">{title}</p>
 <h4>Why it matters</h4>
 <p>{reason}</p>
-{calls}
+{evidence}
 <h4>Expected</h4>
-<p>{expected}</p>
+<p>{expected}</p>{steps}
 </article>"""
-_CALL = """<h4>Request{number}</h4>
-<pre class="command" tabindex="0">{curl}</pre>
-{altered}<h4>Reply{number}</h4>
-<pre tabindex="0">{reply}</pre>"""
 _TABLE = """<section>
 <h2>Rules</h2>
 <table>
@@ -106,11 +100,26 @@ _TABLE = """<section>
 </section>"""
 
 
+_MATRIX = """
+<section>
+<h2>Scenarios</h2>
+<p class="soft">{sum}</p>
+<table>
+<thead><tr><th scope="col">Scenario</th><th scope="col">Family</th><th scope="col">Expected</th>\
+<th scope="col">Seen</th><th scope="col">Rules</th></tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</section>"""
+
+
 def as_html(report: Report) -> str:
     """Return a report as a page. A click on a command selects all of it."""
     return _PAGE.format(
         policy=html.escape(_POLICY),
         style=_STYLE,
+        heading=_text(report.side.heading),
         found=_text(report.found),
         target=_text(report.target),
         mood="good" if report.ok else "bad",
@@ -118,6 +127,7 @@ def as_html(report: Report) -> str:
         notes=_notes(report),
         findings=_findings(report.entries),
         rules=_rules(report.rules),
+        matrix=_matrix(report),
     )
 
 
@@ -142,10 +152,6 @@ def _findings(entries: Iterable[Entry]) -> str:
 
 
 def _card(entry: Entry, number: int) -> str:
-    many = len(entry.calls) > 1
-    calls = [_call(call, f" {n}" if many else "", entry) for n, call in enumerate(entry.calls, 1)]
-    if entry.together:
-        calls.append(f'<p class="soft">The {len(entry.calls)} calls were made at the same time.</p>')
     return _CARD.format(
         number=number,
         severity=_text(entry.severity),
@@ -153,19 +159,23 @@ def _card(entry: Entry, number: int) -> str:
         what=_text(printable(entry.seen)),
         title=_text(entry.title),
         reason=_text(entry.reason),
-        calls="\n".join(calls),
+        evidence="\n".join(map(_block, entry.evidence.blocks(brief=False))),
         expected=_text(entry.expected),
+        steps="".join(f"\n{_block(block)}" for block in entry.steps),
     )
 
 
-def _call(call: Call, number: str, entry: Entry) -> str:
-    altered = f"<p>ALTERED_AUTHORIZATION is <code>{_text(call.altered)}</code></p>\n" if call.altered else ""
-    return _CALL.format(
-        number=number,
-        curl=_text(call.curl),
-        altered=altered,
-        reply=_text("\n".join(reply_lines(call, entry, SHOWN_CHARS))),
-    )
+def _block(block: Block) -> str:
+    text = html.escape("\n".join(map(printable, block.rows)))
+    if block.kind == "aside":
+        return f'<p class="soft">{text}</p>'
+    if block.kind == "note":
+        return f"<p>{text}<code>{_text(block.value)}</code></p>"
+    heading = f"<h4>{_text(block.label.capitalize())}</h4>\n" if block.label else ""
+    if block.kind == "prose":
+        return heading + "\n".join(f"<p>{_text(row)}</p>" for row in block.rows)
+    mood = ' class="command"' if block.kind == "command" else ""
+    return f'{heading}<pre{mood} tabindex="0">{text}</pre>'
 
 
 def _rules(rules: Iterable[Verdict]) -> str:
@@ -175,6 +185,19 @@ def _rules(rules: Iterable[Verdict]) -> str:
         for rule in rules
     ]
     return _TABLE.format(rows="\n".join(rows)) if rows else ""
+
+
+def _matrix(report: Report) -> str:
+    if not report.matrix:
+        return ""
+    return _MATRIX.format(sum=_text(f"{report.as_expected}."), rows="\n".join(map(_row, report.matrix)))
+
+
+def _row(row: Row) -> str:
+    mood = "passed" if row.ok else "error"
+    cells = (row.scenario, row.family, " or ".join(row.expected))
+    told = "".join(f"<td>{_text(cell)}</td>" for cell in cells)
+    return f'<tr>{told}<td class="{mood}">{_text(row.seen)}</td><td>{_text(" ".join(row.codes))}</td></tr>'
 
 
 def _mood(rule: Verdict) -> str:

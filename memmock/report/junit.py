@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from memmock.report.shown import Entry, Report, Verdict
+from memmock.report.parts import Entry, Report, Verdict
 from memmock.report.text import headline, rendered_finding
 from memmock.rules import Severity
 from memmock.strictjson import printable
@@ -15,9 +15,9 @@ def as_junit(report: Report) -> str:
 
     Only what weighs enough to fail is a failure; what is lighter is the output of a test case that passed.
     """
-    suite = ET.Element("testsuite", {"name": "memmock check" if report.rules else "memmock fuzz"})
+    suite = ET.Element("testsuite", {"name": f"memmock {_command(report)}"})
     properties = ET.SubElement(suite, "properties")
-    facts = {"target": report.target, "requests": report.requests, "seed": report.seed}
+    facts = {"target": report.target, f"{report.side.noun}s": report.calls, "seed": report.seed}
     for name, value in {**facts, "stopped": report.stopped or None}.items():
         if value is not None:
             ET.SubElement(properties, "property", {"name": name, "value": printable(str(value))})
@@ -44,8 +44,9 @@ def _sum_up(suite: ET.Element, report: Report) -> None:
 
 def _add_rules(suite: ET.Element, report: Report) -> None:
     """Add a test case for each rule, and one for each that has findings without having been checked."""
+    group = _group(report)
     for rule in report.rules:
-        case = _case(suite, "memmock.check", f"{rule.code} {rule.title}")
+        case = _case(suite, group, f"{rule.code} {rule.title}")
         entries = [entry for entry in report.entries if entry.code == rule.code]
         if entries:
             _add_result(case, entries, report.fail_on)
@@ -54,7 +55,7 @@ def _add_rules(suite: ET.Element, report: Report) -> None:
     checked = {rule.code for rule in report.rules}
     for code in dict.fromkeys(entry.code for entry in report.entries if entry.code not in checked):
         entries = [entry for entry in report.entries if entry.code == code]
-        case = _case(suite, "memmock.check", f"{code} {entries[0].title}")
+        case = _case(suite, group, f"{code} {entries[0].title}")
         _add_result(case, entries, report.fail_on)
 
 
@@ -72,10 +73,20 @@ def _add_state(case: ET.Element, rule: Verdict, report: Report) -> None:
 
 def _add_findings(suite: ET.Element, report: Report) -> None:
     """Add a test case for each finding; one that passed when there is none, since CI wants some."""
+    group = _group(report)
     for n, entry in enumerate(report.entries, 1):
-        _add_result(_case(suite, "memmock.fuzz", f"{n}: {headline(entry)}"), [entry], report.fail_on)
+        _add_result(_case(suite, group, f"{n}: {headline(entry)}"), [entry], report.fail_on)
     if not report.entries:
-        _case(suite, "memmock.fuzz", report.summary)
+        _case(suite, group, report.summary)
+
+
+def _command(report: Report) -> str:
+    return report.side.check if report.rules else report.side.fuzz
+
+
+def _group(report: Report) -> str:
+    """Return what the names of the test cases begin with."""
+    return f"memmock.{_command(report).replace('-', '_')}"
 
 
 def _case(suite: ET.Element, group: str, name: str) -> ET.Element:

@@ -1,11 +1,11 @@
-"""What is shown of a result: its secrets hidden, its long bodies cut, in the order of a report."""
+"""What is shown of a provider's result: its secrets hidden, its long bodies cut, in the order of a report."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 from memmock.codings import undone
 from memmock.conformance.case import as_curl
@@ -15,8 +15,8 @@ from memmock.conformance.session import Answer, Target
 from memmock.errors import MemmockError
 from memmock.http import Headers, Reply, Request, header
 from memmock.redaction import Redactor, mask_of
+from memmock.report.parts import Block, Entry, Report, ShownReply, Text, Verdict, count
 from memmock.rules import Severity
-from memmock.strictjson import printable
 
 AUTHORIZATION = "$AUTHORIZATION"
 ALTERED = "$ALTERED_AUTHORIZATION"
@@ -25,29 +25,10 @@ _LOOKED_AT_BYTES = 64 * 1024
 _CURL_BYTES = 300
 """So much of a long body is in the short form of a command."""
 _LONG_BYTES = 800
-
-
-class Text(NamedTuple):
-    """The beginning of a body, and how many bytes the whole has."""
-
-    start: str
-    size: int
-    cut: bool
-
-    def upto(self, chars: int) -> Text:
-        """Return less of it."""
-        return self if len(self.start) <= chars else Text(self.start[:chars], self.size, True)
-
-    def __str__(self) -> str:
-        return f"{self.start}… ({self.size:,} bytes in all)" if self.cut else self.start
-
-
-class ShownReply(NamedTuple):
-    """A reply; `body` is decoded, if it could be."""
-
-    status: int
-    headers: Headers
-    body: Text
+_MOST_CALLS = 3
+_BESIDE_CHARS = 80
+_BODY_CHARS = 500
+"""So much of a body is shown on a terminal; the other formats have more."""
 
 
 @dataclass(frozen=True)
@@ -78,96 +59,86 @@ class Call:
     failure: str
     elapsed_ms: float
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the call as data."""
+        request = {
+            "method": self.method,
+            "target": self.target,
+            "headers": self.headers,
+            "body": str(self.body),
+        }
+        if self.altered:
+            request["altered_authorization"] = self.altered
+        return {"request": request, "reply": self._reply_json(), "curl": self.curl}
 
-@dataclass(frozen=True)
-class Entry:
-    """One finding; the fields are those of its rule and of `Finding`."""
-
-    code: str
-    severity: Severity
-    title: str
-    reason: str
-    message: str
-    pointer: str
-    expected: str
-    calls: tuple[Call, ...]
-    together: bool
-    flaky: bool
-
-    @property
-    def seen(self) -> str:
-        """What was seen, in one line: where, unless the message says so, what, and how often."""
-        place = f"at {self.pointer}: " if self.pointer and self.pointer not in self.message else ""
-        return f"{place}{self.message}{' (not every time)' if self.flaky else ''}"
-
-
-class Verdict(NamedTuple):
-    """What became of one rule."""
-
-    code: str
-    severity: Severity
-    title: str
-    state: str
-    reason: str
+    def _reply_json(self) -> dict[str, Any]:
+        if self.reply is None:
+            return {"failure": self.failure}
+        return {
+            "status": self.reply.status,
+            "headers": self.reply.headers,
+            "body": str(self.reply.body),
+            "elapsed_ms": self.elapsed_ms,
+        }
 
 
 @dataclass(frozen=True)
-class Report:
-    """A result that may be shown to anybody.
+class Calls:
+    """The calls that show a finding of a provider, as evidence.
 
     Attributes:
-        target: the provider.
-        ok: whether nothing was found that weighs enough to fail.
-        fail_on: what weighs enough.
-        entries: the findings, errors first, otherwise in their order.
-        rules: what became of each rule; empty for fuzzing.
-        requests: how many were sent.
-        seconds: how long it took.
-        seed: of a fuzz run.
-        stopped: why it ended early.
-        known: how many findings were left out because the baseline has them; None without a baseline.
-        gone: what the baseline has and was not found any more.
+        made: in their order; the last one is the one that is wrong.
+        together: whether they were made at the same time.
+        pointer: where it is wrong; a header of this name is shown.
     """
 
-    target: str
-    ok: bool
-    fail_on: Severity
-    entries: tuple[Entry, ...]
-    rules: tuple[Verdict, ...]
-    requests: int
-    seconds: float
-    seed: int | None
-    stopped: str
-    known: int | None = None
-    gone: tuple[str, ...] = ()
+    made: tuple[Call, ...]
+    together: bool
+    pointer: str
 
-    @property
-    def errors(self) -> int:
-        """How many of the findings are errors."""
-        return sum(entry.severity is Severity.ERROR for entry in self.entries)
+    def blocks(self, *, brief: bool) -> list[Block]:
+        """Return the calls for people, with numbers; of many together, a terminal gets the last in full."""
+        if brief and self.together and len(self.made) > _MOST_CALLS:
+            beside = [str(call.body.upto(_BESIDE_CHARS)) for call in self.made[:-1]]
+            with_others = f"with {count(len(beside), 'other call')}:"
+            return [*self._call(self.made[-1], "", brief), Block("together", (with_others, *beside))]
+        blocks: list[Block] = []
+        for n, call in enumerate(self.made, 1):
+            blocks += self._call(call, f" {n}" if len(self.made) > 1 else "", brief)
+        if self.together:
+            said = f"The {len(self.made)} calls were made at the same time."
+            blocks.append(Block("together", (said,), "aside"))
+        return blocks
 
-    @property
-    def warnings(self) -> int:
-        """How many of the findings are warnings."""
-        return len(self.entries) - self.errors
+    def calls(self) -> list[dict[str, Any]]:
+        """Return each call as data."""
+        return [call.to_json() for call in self.made]
 
-    @property
-    def found(self) -> str:
-        """How many findings there are, in words."""
-        new = "new " if self.known is not None else ""
-        both = ((self.errors, f"{new}error"), (self.warnings, f"{new}warning"))
-        return ", ".join(count(n, noun) for n, noun in both if n) or f"nothing {new}was found"
+    def to_json(self) -> dict[str, Any]:
+        """Return whether the calls were made together."""
+        return {"together": self.together}
 
-    @property
-    def summary(self) -> str:
-        """What the run came to, in one line."""
-        seed = f", seed {self.seed}" if self.seed is not None else ""
-        return f"{self.found.capitalize()}: {count(self.requests, 'request')} in {self.seconds:.1f} s{seed}."
+    def _call(self, call: Call, number: str, brief: bool) -> Iterator[Block]:
+        yield Block(
+            f"request{number}", tuple((call.short_curl if brief else call.curl).split("\n")), "command"
+        )
+        if call.altered:
+            yield Block("", ("ALTERED_AUTHORIZATION is ",), "note", call.altered)
+        yield Block(f"reply{number}", tuple(self._reply(call, _BODY_CHARS if brief else SHOWN_CHARS)))
+
+    def _reply(self, call: Call, chars: int) -> list[str]:
+        """Return a reply as lines: its status and time, the headers that matter, and its body."""
+        if call.reply is None:
+            return [f"none: {call.failure}"]
+        head = f"{call.reply.status} in {call.elapsed_ms:,.0f} ms"
+        return [head, *reply_rows(call.reply, chars, self.pointer)]
 
 
-def count(n: int, noun: str) -> str:
-    """Return `n` and the noun in the right number."""
-    return f"{n:,} {noun if n == 1 else noun + 's'}"
+def reply_rows(reply: ShownReply, chars: int, wanted: str = "") -> list[str]:
+    """Return the headers of a reply that matter, the one that is `wanted` too, and its body, as lines."""
+    names = {"content-type", "content-encoding", "location", "retry-after", wanted.lower()}
+    told = [f"{name}: {value}" for name, value in reply.headers if name.lower() in names]
+    return [*told, str(reply.body.upto(chars)) or "(no body)"]
 
 
 def report_of(
@@ -198,18 +169,13 @@ def report_of(
         fail_on=fail_on,
         entries=tuple(sorted(entries, key=lambda entry: entry.severity is not Severity.ERROR)),
         rules=tuple(_verdict(outcome, hide) for outcome in result.outcomes),
-        requests=result.requests,
+        calls=result.requests,
         seconds=result.seconds,
         seed=result.seed,
         stopped=hide(result.stopped),
         known=known,
         gone=tuple(map(hide, gone)),
     )
-
-
-def lines(text: str) -> list[str]:
-    """Return a text as printable lines: only its line feeds end one."""
-    return [printable(line) for line in text.split("\n")]
 
 
 def _verdict(outcome: Outcome, hide: Callable[[str], str]) -> Verdict:
@@ -219,17 +185,16 @@ def _verdict(outcome: Outcome, hide: Callable[[str], str]) -> Verdict:
 
 def _entry(finding: Finding, hiding: _Hiding) -> Entry:
     calls = tuple(hiding.call(answer) for answer in finding.answers)
-    rule = finding.rule
+    rule, pointer = finding.rule, hiding.text(finding.pointer)
     return Entry(
         code=rule.code,
         severity=rule.severity,
         title=rule.title,
         reason=rule.reason,
         message=hiding.text(finding.message),
-        pointer=hiding.text(finding.pointer),
+        pointer=pointer,
         expected=hiding.text(finding.expected),
-        calls=calls,
-        together=finding.together,
+        evidence=Calls(calls, finding.together, pointer),
         flaky=finding.flaky,
     )
 
@@ -266,7 +231,7 @@ class _Hiding:
             method=asked.method,
             target=asked.target,
             headers=headers,
-            body=_beginning(asked.body, len(asked.body)),
+            body=beginning(asked.body, len(asked.body)),
             curl=curl,
             short_curl=short,
             altered=changed,
@@ -294,14 +259,14 @@ class _Hiding:
             for redactor in self._redactors:
                 asked = redactor.request(asked)
             return asked, None
-        plain, note = _opened(reply)
+        plain, note = opened(reply)
         for redactor in self._redactors:
             try:
                 asked, plain = redactor.exchange(asked, plain)
             except MemmockError:  # the request is encoded, which no case of ours is
                 asked, (_, plain) = redactor.request(asked), redactor.exchange(Request("", ""), plain)
         shown = self._headers(reply.headers)
-        body = Text(note, len(reply.body), False) if note else _beginning(plain.body, len(reply.body))
+        body = Text(note, len(reply.body), False) if note else beginning(plain.body, len(reply.body))
         return asked, ShownReply(reply.status, shown, body)
 
     def _headers(self, headers: Headers) -> Headers:
@@ -314,7 +279,7 @@ class _Hiding:
 _CODING = "content-encoding"
 
 
-def _opened(reply: Reply) -> tuple[Reply, str]:
+def opened(reply: Reply) -> tuple[Reply, str]:
     """Return a reply with its body decoded, cut, and a note in place of a body that cannot be shown."""
     coding = header(reply.headers, _CODING)
     headers = tuple(pair for pair in reply.headers if pair[0].lower() != _CODING)
@@ -331,7 +296,8 @@ def _is_text(body: bytes) -> bool:
     return b"\0" not in body[:1024] and not re.search(rb"[\x80-\xff]", body[:1024])
 
 
-def _beginning(body: bytes, size: int) -> Text:
+def beginning(body: bytes, size: int) -> Text:
+    """Return what is shown of a body of so many bytes."""
     text = body.decode("utf-8", "backslashreplace")
     return Text(text[:SHOWN_CHARS], size, len(text) > SHOWN_CHARS or size > _LOOKED_AT_BYTES)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from memmock.report.shown import Call, Entry, Report, count, lines
+from memmock.report.parts import Block, Entry, Report, count
 from memmock.strictjson import printable
 
 _WIDTH = 100
 _LABEL = 11
-_MOST_CALLS = 3
-_BESIDE_CHARS = 80
-_BODY_CHARS = 500
-"""So much of a body is shown; the other formats have more."""
+_MOST_ROWS = 40
+"""So many scenarios that did not go as expected are listed; the other formats have all."""
 _STATES = ("passed", "not applicable", "violated")
 
 
@@ -21,6 +19,7 @@ def as_text(report: Report) -> str:
     """Return a report for people; nothing in it makes a terminal act."""
     blocks = [printable(report.target)]
     blocks += _rules(report)
+    blocks += _matrix(report)
     blocks += [rendered_finding(entry) for entry in report.entries]
     return "\n\n".join([*blocks, "\n".join(_end(report))]) + "\n"
 
@@ -28,8 +27,9 @@ def as_text(report: Report) -> str:
 def rendered_finding(entry: Entry) -> str:
     """Return one finding as a block of lines without a line break at the end."""
     told = [headline(entry), *_labelled("why", entry.reason)]
-    told += _calls(entry)
-    return "\n".join([*told, *_labelled("expected", entry.expected)])
+    told += _shown(entry.evidence.blocks(brief=True))
+    told += _labelled("expected", entry.expected)
+    return "\n".join([*told, *_shown(entry.steps)])
 
 
 def headline(entry: Entry) -> str:
@@ -37,36 +37,14 @@ def headline(entry: Entry) -> str:
     return printable(f"{entry.code} {entry.severity}  {entry.seen}")
 
 
-def reply_lines(call: Call, entry: Entry, chars: int) -> list[str]:
-    """Return a reply as lines: its status and time, the headers that matter, and its body."""
-    if call.reply is None:
-        return [printable(f"none: {call.failure}")]
-    told = [f"{call.reply.status} in {call.elapsed_ms:,.0f} ms"]
-    wanted = {"content-type", "content-encoding", "location", "retry-after", entry.pointer.lower()}
-    told += [f"{name}: {value}" for name, value in call.reply.headers if name.lower() in wanted]
-    body = str(call.reply.body.upto(chars))
-    return [printable(line) for line in (*told, body or "(no body)")]
-
-
-def _calls(entry: Entry) -> Iterator[str]:
-    """Yield the calls of a finding, with numbers; of many that were made together, only the last in full."""
-    calls = entry.calls
-    if entry.together and len(calls) > _MOST_CALLS:
-        beside = [printable(str(call.body.upto(_BESIDE_CHARS))) for call in calls[:-1]]
-        yield from _call(calls[-1], "", entry)
-        yield from _block("together", [f"with {count(len(beside), 'other call')}:", *beside])
-        return
-    for n, call in enumerate(calls, 1):
-        yield from _call(call, f" {n}" if len(calls) > 1 else "", entry)
-    if entry.together:
-        yield from _block("together", [f"The {len(calls)} calls were made at the same time."])
-
-
-def _call(call: Call, number: str, entry: Entry) -> Iterator[str]:
-    yield from _block(f"request{number}", lines(call.short_curl))
-    if call.altered:
-        yield from _block("", [printable(f"ALTERED_AUTHORIZATION is {call.altered}")])
-    yield from _block(f"reply{number}", reply_lines(call, entry, _BODY_CHARS))
+def _shown(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        if block.kind == "prose":
+            for n, row in enumerate(block.rows):
+                yield from _labelled("" if n else block.label, row, hyphens=False)
+        else:
+            rows = [printable(row) for row in block.rows]
+            yield from _block(block.label, [*rows[:-1], f"{rows[-1]}{printable(block.value)}"])
 
 
 def _rules(report: Report) -> Iterator[str]:
@@ -80,6 +58,27 @@ def _rules(report: Report) -> Iterator[str]:
                 for rule in rules
             )
             yield "\n".join([f"{state} ({len(rules)})", *map(printable, rows)])
+
+
+def _matrix(report: Report) -> Iterator[str]:
+    """Yield how many scenarios went as expected, with a line for each that did not."""
+    if not report.matrix:
+        return
+    wrong = [row for row in report.matrix if not row.ok]
+    rows = [
+        (row.scenario, " or ".join(row.expected), row.seen, " ".join(row.codes)) for row in wrong[:_MOST_ROWS]
+    ]
+    told = [report.as_expected]
+    if rows:
+        cells = [[printable(cell) for cell in row] for row in [("", "expected", "seen", ""), *rows]]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        told += [
+            "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in cells
+        ]
+    if (left := len(wrong) - _MOST_ROWS) > 0:
+        told.append(f"  and {left} more, which the other formats have too")
+    yield "\n".join(told)
 
 
 def _in_brackets(reason: str, state: str) -> str:
@@ -96,9 +95,10 @@ def _end(report: Report) -> Iterator[str]:
     yield report.summary
 
 
-def _labelled(label: str, text: str) -> list[str]:
-    """Return a text as a block of lines that are not too long."""
-    return _block(label, textwrap.wrap(printable(text), _WIDTH - _LABEL - 2) or [""])
+def _labelled(label: str, text: str, *, hyphens: bool = True) -> list[str]:
+    """Return a text as a block of lines that are not too long, broken behind hyphens too, or not."""
+    rows = textwrap.wrap(printable(text), _WIDTH - _LABEL - 2, break_on_hyphens=hyphens)
+    return _block(label, rows or [""])
 
 
 def _block(label: str, rows: list[str]) -> list[str]:

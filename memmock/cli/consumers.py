@@ -1,0 +1,88 @@
+"""What `check-consumer` and `fuzz-consumer` share: their options, and what becomes of a consumer's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memmock.cli.conforming import Command, added, compared, result_options, tell
+from memmock.consumer_conformance.act import DEFAULT_TIMEOUT_MS
+
+if TYPE_CHECKING:
+    from memmock.consumer_conformance.bench import Bench
+    from memmock.consumer_conformance.finding import Result
+
+_LEAST_MS = 50
+"""In less time a good consumer in a slow language may not be able to answer."""
+CONTEXT = {"allow_interspersed_args": False}
+"""What follows the first word of the consumer's command belongs to it."""
+
+
+def consumer_options(command: Command) -> Command:
+    """Add the command of the consumer, and the options that say how the result is told."""
+    return added(
+        command,
+        click.argument("consumer", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND..."),
+        click.option(
+            "--timeout-ms",
+            type=click.IntRange(_LEAST_MS, 86_400_000),
+            metavar="MS",
+            default=DEFAULT_TIMEOUT_MS,
+            show_default=True,
+            help="The timeout_ms that the consumer is given; what takes time takes about that long.",
+        ),
+        result_options,
+        click.option(
+            "--scenarios",
+            "scenarios_file",
+            metavar="FILE",
+            help="Write the replies that show the findings as scenarios, for `memmock serve --scenarios`.",
+        ),
+    )
+
+
+def bench(consumer: Sequence[str], timeout_ms: int) -> Bench:
+    """Return what plays to the consumer that the command line names."""
+    from memmock.consumer_conformance.bench import Bench
+    from memmock.consumer_conformance.process import Process
+
+    if not consumer:
+        raise click.UsageError(
+            "the command of the consumer is missing; put it behind --, as in `-- python3 consumer.py`"
+        )
+    return Bench(Process(consumer), timeout_ms=timeout_ms)
+
+
+def tell_of(result: Result, consumer: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Write a result as it was asked for; exit with 1 when something was found that weighs enough."""
+    from memmock.consumer_conformance.scenario_export import names_of, write_scenarios
+    from memmock.consumer_conformance.secrets import hiding
+    from memmock.consumer_conformance.shown import report_of
+    from memmock.consumer_conformance.written_tests import write_tests
+    from memmock.rules import Severity
+
+    tests, baseline, file = options["tests"], options["baseline"], options["scenarios_file"]
+    written: list[str] = []
+    if tests is not None and (path := write_tests(result, tests, consumer)) is not None:
+        written.append(f"{path}: run it with pytest")
+    known: int | None = None
+    gone: list[str] = []
+    if baseline is not None:
+        known, gone = compared(result, hiding(result.name, result.findings), baseline)
+    if file is not None and result.findings:
+        write_scenarios(result, file)
+        names = names_of(result.findings)
+        left_out = f", {names.count('')} left out as no reply shows them" if "" in names else ""
+        written.append(
+            f"{file}: {len(names) - names.count('')} of {len(names)} findings as scenarios{left_out}"
+        )
+    report = report_of(
+        result,
+        fail_on=Severity(options["fail_on"]),
+        known=known,
+        gone=gone,
+        scenarios_file=file,
+    )
+    tell(report, options, *written)
