@@ -153,6 +153,22 @@ class Connection(asyncio.Protocol):
         self._blocked = False  # the client does not read what was sent
         self._deadline = self._loop.time() + hub.limits.idle_s
 
+    @property
+    def number(self) -> int:
+        """The number of the connection."""
+        return self._number
+
+    @property
+    def playing(self) -> bool:
+        """Whether a delivery is under way."""
+        return self._player is not None
+
+    @property
+    def sent_bytes(self) -> int:
+        """How much was sent of the delivery that is under way."""
+        player = self._player
+        return 0 if player is None else player.sent_bytes
+
     # ---- the transport calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -56,6 +57,7 @@ class Server:
 
     A `door` may refuse or reset connections; `look` makes the server follow it at once rather than within
     half a second. `at_stop` is awaited on the server's loop when it stops, once all connections are closed.
+    With an `ssl_context` it serves https.
     """
 
     def __init__(
@@ -67,12 +69,14 @@ class Server:
         limits: Limits | None = None,
         door: Door | None = None,
         at_stop: Callable[[], Awaitable[None]] | None = None,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self._hub = Hub(handler, limits or Limits(), self._failed)
         self._door = door
         self._at_stop = at_stop
+        self._ssl = ssl_context
         if door is not None:
             self._hub.greets = door.greets
         self._listener: asyncio.Server | None = None
@@ -89,7 +93,8 @@ class Server:
     def url(self) -> str:
         """The address without a path, as `http://127.0.0.1:8765`; on this machine, when it listens to all."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        scheme = "http" if self._ssl is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def bind(self) -> None:
         """Take the port; from now on connections wait to be served.
@@ -158,6 +163,10 @@ class Server:
     def connected(self) -> int:
         """How many connections were made to the server so far."""
         return self._hub.connected
+
+    def sending(self) -> dict[int, int]:
+        """Return how many bytes were sent of each delivery under way, by the number of its connection."""
+        return {each.number: each.sent_bytes for each in list(self._hub.connections) if each.playing}
 
     def look(self) -> None:
         """Follow the door now: refuse connections, closing the idle ones, or take them again.
@@ -256,7 +265,9 @@ class Server:
 
     async def _listen(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(lambda: Connection(self._hub), sock=sock, backlog=1024)
+        self._listener = await loop.create_server(
+            lambda: Connection(self._hub), sock=sock, backlog=1024, ssl=self._ssl
+        )
 
     async def _look(self) -> None:
         """Refuse connections or take them again, as the door says."""
