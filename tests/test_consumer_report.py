@@ -15,7 +15,7 @@ from memmock.consumer_conformance import acts
 from memmock.consumer_conformance.act import AUTHORIZATION, Act, Arrival, Seen
 from memmock.consumer_conformance.acts import GOOD, act_named
 from memmock.consumer_conformance.bench import memories
-from memmock.consumer_conformance.finding import Finding, Result, Row
+from memmock.consumer_conformance.finding import Finding, Result
 from memmock.consumer_conformance.scenario_export import text_of, write_scenarios
 from memmock.consumer_conformance.secrets import secrets_of
 from memmock.consumer_conformance.shown import in_words, report_of
@@ -26,6 +26,7 @@ from memmock.http import Delivery, Reply, Request, Sent
 from memmock.reply_case import ReplyCase
 from memmock.report import FORMATS, as_html, as_json, as_junit, as_text
 from memmock.report.document import document
+from memmock.report.parts import Row
 from memmock.rules import RULES, Severity
 from memmock.scenarios import Stage
 

@@ -14,8 +14,9 @@ from memmock.conformance.finding import Outcome
 from memmock.consumer_conformance import acts
 from memmock.consumer_conformance.act import Act, Seen
 from memmock.consumer_conformance.bench import Bench
-from memmock.consumer_conformance.finding import Finding, Problem, Result, Row
+from memmock.consumer_conformance.finding import Finding, Problem, Result
 from memmock.consumer_conformance.judging import expected_outcomes, problems
+from memmock.report.parts import Row
 from memmock.rules import RULES, Severity
 
 Progress = Callable[[int, int], None]

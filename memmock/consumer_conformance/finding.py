@@ -9,6 +9,7 @@ from typing import NamedTuple
 from memmock.conformance.finding import Outcome as RuleOutcome
 from memmock.conformance.finding import weighs
 from memmock.consumer_conformance.act import Seen
+from memmock.report.parts import Row
 from memmock.rules import Rule, Severity
 
 _KEPT_CHARS = 80
@@ -64,17 +65,6 @@ class Finding:
         if self.seen[0].act.case is not None:  # what was generated has no name to tell it from others
             place = f"{place} {re.sub(r'[0-9]+', '#', self.message)[:_KEPT_CHARS]}".strip()
         return f"{self.rule.code} {self.scenario} {place}".strip()
-
-
-class Row(NamedTuple):
-    """One line of the matrix: a scenario, what a good consumer shows, and what this one showed."""
-
-    scenario: str
-    family: str
-    expected: tuple[str, ...]
-    seen: str
-    ok: bool
-    codes: tuple[str, ...] = ()
 
 
 @dataclass

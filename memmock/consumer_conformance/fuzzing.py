@@ -156,11 +156,9 @@ class _Run:
         found: list[tuple[Problem, tuple[Seen, ...]]] = [(problem, (seen,)) for problem in self._judged(seen)]
         if seen.told.failure:  # it starts anew
             return found
-        if "CON405" not in self._codes:
-            return found
         good = self._bench.play(acts.GOOD)
         wrong = self._wrong(good)
-        if not wrong:
+        if not wrong or "CON405" not in self._codes:
             return found
         self._bench.subject.restart()
         if alone := self._wrong(self._bench.play(acts.GOOD)):

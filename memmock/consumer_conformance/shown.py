@@ -17,7 +17,7 @@ from memmock.consumer_conformance.secrets import Hide, hiding
 from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES
 from memmock.contract import DEFAULT_TIMEOUT_MS as SERVED_TIMEOUT_MS
 from memmock.http import AT_ONCE, Delivery, Reply
-from memmock.report.parts import CONSUMER, Block, Entry, Report, Row, ShownReply, Text, Verdict, count
+from memmock.report.parts import CONSUMER, Block, Entry, Report, ShownReply, Text, Verdict, count
 from memmock.report.shown import beginning, opened, reply_rows
 from memmock.rules import Severity
 from memmock.scenarios import CATALOGUE
@@ -76,7 +76,7 @@ def report_of(
         known=known,
         gone=tuple(map(hide, gone)),
         side=CONSUMER,
-        matrix=tuple(Row(*row._replace(seen=hide(row.seen))) for row in result.matrix),
+        matrix=tuple(row._replace(seen=hide(row.seen)) for row in result.matrix),
     )
 
 
