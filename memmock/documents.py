@@ -331,6 +331,26 @@ def shown(value: object) -> str:
 
 # ---- writing
 
+_WRITTEN = "# Written by memmock: "
+
+
+def marked(what: str) -> str:
+    """Return the first line of a file that memmock writes anew each time; `what` are written in it."""
+    return f"{_WRITTEN}what is changed here is lost when the {what} are written again.\n"
+
+
+def check_own(path: str | PathLike[str]) -> None:
+    """Raise for a file that is there and does not begin as those that memmock writes.
+
+    Raises:
+        MemmockError: it is somebody else's, or cannot be read.
+    """
+    try:
+        if Path(path).exists() and not Path(path).read_bytes().startswith(_WRITTEN.encode()):
+            raise MemmockError(f"{path} was not written by memmock: choose another place, or move it")
+    except OSError as error:
+        raise MemmockError(f"{path}: {error.strerror or error}") from None
+
 
 def replace(path: str | PathLike[str], content: bytes) -> None:
     """Put a file in place at once, on the disk when this returns; it is the old one when that fails.

@@ -143,6 +143,8 @@ class Sending:
         if len(content) > limit and self._passes(limit, deadline):
             far = len(content) > limit + _AHEAD_BYTES and self._passes(limit + _AHEAD_BYTES, deadline)
             return [_TOO_LARGE, *reset, *([] if far else [broken])]
+        if ends and self.written.framing == "chunked" and self._at(end - self._end_bytes()) <= deadline:
+            return [*self._meaning(content, limit, accepts), _FAILED]  # the last chunk came: is that all?
         announced = self._announced() > limit or (self.style.coding and len(self._body) > limit)
         return [broken, *([_TOO_LARGE] if announced else [])]
 
@@ -158,6 +160,10 @@ class Sending:
             return b"", self._head
         content = own.content[: max(0, self._announced())]
         return content, self._head + self._announced()
+
+    def _end_bytes(self) -> int:
+        """Return how many bytes follow the last chunk: trailers and an empty line."""
+        return 2 + sum(len(name) + len(value) + 4 for name, value in self.style.trailers)
 
     def _announced(self) -> int:
         """Return what the Content-Length says; 0 without one."""

@@ -100,12 +100,12 @@ STATE = finding("CON405", "the call after hang went wrong", seen("hang", TIMEOUT
 WHOLE = f"""\
 python3 consumer.py
 
-passed (1)
-  CON302  {RULES["CON302"].title}
-
 violated (2)
   CON301  {RULES["CON301"].title}
   CON401  {RULES["CON401"].title}
+
+passed (1)
+  CON302
 
 1 of 3 scenarios as expected
                 expected    seen

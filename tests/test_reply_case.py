@@ -118,8 +118,15 @@ def test_readings_of_a_status_line_without_space_are_open():
 )
 def test_readings_of_a_cut_body_go_by_the_ending(framing, ending, outcome):
     case = styled(framing=framing)
-    cut = case.style._replace(cut=len(case.wire) - 1, ending=ending)
+    cut = case.style._replace(cut=len(case.wire) - 6, ending=ending)
     assert outcomes(ReplyCase(body=TEA, style=cut)) == [outcome]
+
+
+def test_readings_of_a_last_chunk_without_the_empty_line_are_open():
+    case = styled(framing="chunked")
+    for missing in (1, 2):
+        cut = case.style._replace(cut=len(case.wire) - missing, ending="close")
+        assert sorted(outcomes(ReplyCase(body=TEA, style=cut))) == ["connection_failed", "ok"]
 
 
 def test_readings_of_a_body_cut_where_the_connection_ends_it_are_those_of_what_came():

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from memmock.cli.conforming import Progress, check_rules
+from memmock.cli.conforming import Progress, check_files, check_rules
 from memmock.cli.providers import provider_options, target, tell_of
 
 
@@ -23,8 +23,10 @@ def command(url: str, rules: tuple[str, ...], ignore: tuple[str, ...], **options
     """
     from memmock.conformance.checks import check
     from memmock.conformance.session import Session
+    from memmock.conformance.written_tests import FILE_NAME
 
     check_rules("providers", *rules, *ignore)
+    check_files(options, FILE_NAME)
     about = target(url, options)
     session = Session(about)
     progress = Progress("checked")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from memmock.cli.conforming import Progress, check_rules
-from memmock.cli.consumers import CONTEXT, bench, consumer_options, tell_of
+from memmock.cli.consumers import CONTEXT, bench, check_consumer_files, consumer_options, tell_of
 
 
 @click.command(
@@ -49,6 +49,7 @@ def command(
     from memmock.consumer_conformance.checks import check
 
     check_rules("consumers", *rules, *ignore)
+    check_consumer_files(options)
     progress = Progress("played", "calls")
     with bench(consumer, timeout_ms) as stand:
         try:

@@ -126,6 +126,25 @@ def check_rules(side: str, *codes: str) -> None:
         raise MemmockError(f"there is no rule {unknown[0]!r} for {side}; `memmock rules` lists them")
 
 
+def check_files(options: Mapping[str, Any], tests_file: str) -> None:
+    """Raise for files that could not be written in the end, before anything is done.
+
+    Args:
+        options: those of `result_options`.
+        tests_file: the name of the file of `--write-tests`.
+
+    Raises:
+        MemmockError: a file is somebody else's, or of another kind.
+    """
+    from memmock import documents
+    from memmock.conformance import baseline
+
+    if options["baseline"] is not None:
+        baseline.check_path(options["baseline"])
+    if options["tests"] is not None:
+        documents.check_own(Path(options["tests"]) / tests_file)
+
+
 def compared(result: Found[K], hide: Callable[[str], str], path: str) -> tuple[int, list[str]]:
     """Take out of a result what a baseline has; return how much that was, and what is gone.
 

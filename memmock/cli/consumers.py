@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memmock.cli.conforming import Command, added, compared, result_options, tell
+from memmock.cli.conforming import Command, added, check_files, compared, result_options, tell
 from memmock.consumer_conformance.act import DEFAULT_TIMEOUT_MS
 
 if TYPE_CHECKING:
@@ -55,6 +55,20 @@ def bench(consumer: Sequence[str], timeout_ms: int) -> Bench:
     return Bench(Process(consumer), timeout_ms=timeout_ms)
 
 
+def check_consumer_files(options: Mapping[str, Any]) -> None:
+    """Raise for files that could not be written in the end, before anything is done.
+
+    Raises:
+        MemmockError: a file is somebody else's, or of another kind.
+    """
+    from memmock.consumer_conformance.scenario_export import check_path
+    from memmock.consumer_conformance.written_tests import FILE_NAME
+
+    check_files(options, FILE_NAME)
+    if options["scenarios_file"] is not None:
+        check_path(options["scenarios_file"])
+
+
 def tell_of(result: Result, consumer: Sequence[str], options: Mapping[str, Any]) -> None:
     """Write a result as it was asked for; exit with 1 when something was found that weighs enough."""
     from memmock.consumer_conformance.scenario_export import names_of, write_scenarios
@@ -71,6 +85,9 @@ def tell_of(result: Result, consumer: Sequence[str], options: Mapping[str, Any])
     gone: list[str] = []
     if baseline is not None:
         known, gone = compared(result, hiding(result.name, result.findings), baseline)
+        if result.matrix:  # what was not played may still be there
+            played = tuple(row.scenario for row in result.matrix)
+            gone = [key for key in gone if key.partition(" ")[2].startswith(played)]
     if file is not None and result.findings:
         write_scenarios(result, file)
         names = names_of(result.findings)

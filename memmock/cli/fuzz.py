@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from memmock.cli.conforming import Progress, check_rules, search_options
+from memmock.cli.conforming import Progress, check_files, check_rules, search_options
 from memmock.cli.providers import provider_options, target, tell_of
 
 
@@ -40,8 +40,10 @@ def command(
     from memmock.conformance.fuzz import fuzz
     from memmock.conformance.known import Store
     from memmock.conformance.session import Session
+    from memmock.conformance.written_tests import FILE_NAME
 
     check_rules("providers", *rules, *ignore)
+    check_files(options, FILE_NAME)
     about = target(url, options)
     if seed is None:
         seed = random.SystemRandom().randrange(1_000_000)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memmock.cli.conforming import Progress, check_rules, search_options
-from memmock.cli.consumers import CONTEXT, bench, consumer_options, tell_of
+from memmock.cli.consumers import CONTEXT, bench, check_consumer_files, consumer_options, tell_of
 
 
 @click.command(
@@ -39,6 +39,7 @@ def command(
     from memmock.consumer_conformance.trial import store_of
 
     check_rules("consumers", *rules, *ignore)
+    check_consumer_files(options)
     if seed is None:
         seed = random.SystemRandom().randrange(1_000_000)
     progress = Progress("tried", "calls")

@@ -37,6 +37,18 @@ def read(path: str | PathLike[str]) -> frozenset[str]:
     return documents.load(path, _keys, _WHAT)
 
 
+def check_path(path: str | PathLike[str]) -> None:
+    """Raise for what cannot be a baseline: a file of another kind, or one that is none.
+
+    Raises:
+        MemmockError: its name does not end in .yaml, .yml or .json, or what is there is no baseline.
+    """
+    if Path(path).suffix.lower() not in documents.SUFFIXES:
+        raise MemmockError(f"{path}: {_WHAT} ends in .yaml, .yml or .json")
+    if Path(path).exists():
+        read(path)
+
+
 def write(
     path: str | PathLike[str], findings: Iterable[Keyed], hide: Callable[[str], str] = str
 ) -> frozenset[str]:
@@ -51,8 +63,7 @@ def write(
         MemmockError: it cannot be written.
     """
     path = Path(path)
-    if path.suffix.lower() not in documents.SUFFIXES:
-        raise MemmockError(f"{path}: {_WHAT} ends in .yaml, .yml or .json")
+    check_path(path)
     keys = frozenset(hide(finding.key) for finding in findings)
     text = documents.json_text({"findings": sorted(keys)})
     try:

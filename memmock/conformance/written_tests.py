@@ -28,7 +28,7 @@ from memmock.strictjson import printable
 FILE_NAME = "test_memmock_findings.py"
 TIMES_FOR_FLAKY = 20
 """So often is made again what did not show every time."""
-_MARK = "# Written by memmock: what is changed here is lost when the tests are written again.\n"
+_MARK = documents.marked("tests")
 _WIDTH = 100
 _DEEPEST = 20
 """What is nested deeper is written as JSON: Python reads only so many brackets in each other."""
@@ -72,9 +72,8 @@ def write_tests(result: Result, directory: str | PathLike[str], target: Target) 
     if not result.findings:
         return None
     path = Path(directory) / FILE_NAME
+    documents.check_own(path)
     try:
-        if path.exists() and not path.read_bytes().startswith(_MARK.encode()):
-            raise MemmockError(f"{path} was not written by memmock: choose another directory, or move it")
         documents.replace(path, source(result.findings, target).encode())
     except OSError as error:
         raise MemmockError(f"{path}: {error.strerror or error}") from None

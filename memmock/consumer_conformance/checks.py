@@ -18,6 +18,7 @@ from memmock.consumer_conformance.finding import Finding, Problem, Result
 from memmock.consumer_conformance.judging import expected_outcomes, problems
 from memmock.report.parts import Row
 from memmock.rules import RULES, Severity
+from memmock.tool_result import ERROR_CODES
 
 Progress = Callable[[int, int], None]
 
@@ -27,6 +28,23 @@ _SURE_SILENT = 3
 """After so many silences another one need not be shown twice."""
 _SURE = 3
 """What so many scenarios showed besides the first, twice each, need not be shown twice by another one."""
+
+
+def _shows(*outcomes: str) -> Callable[[Row], bool]:
+    return lambda row: not set(outcomes).isdisjoint(row.expected)
+
+
+_NEEDS: dict[str, Callable[[Row], bool]] = {
+    "CON003": _shows(*ERROR_CODES),
+    "CON004": _shows("http_error"),
+    **dict.fromkeys(("CON201", "CON202", "CON203"), _shows("ok")),
+    **dict.fromkeys(("CON301", "CON302"), _shows("timeout")),
+    "CON303": _shows("response_too_large"),
+    **dict.fromkeys(("CON402", "CON403"), lambda row: row.scenario.startswith("redirect-")),
+    "CON404": lambda row: row.scenario == "untrusted-certificate",
+    "CON502": _shows(*ERROR_CODES),
+}
+"""What must have been played for a rule to be kept."""
 
 
 def check(
@@ -88,7 +106,8 @@ class _Run:
         dead = self._bench.start()
         if dead is not None:
             self._add(problems(dead), (dead,))
-            return f"the consumer does not answer a plain call: {dead.told.message}"
+            hint = "; does it flush its output?" if dead.told.failure == "silent" else ""
+            return f"the consumer does not answer a plain call: {dead.told.message}{hint}"
         self._after((), self._bench.play(acts.GOOD))
         for n, act in enumerate(todo):
             progress(n, len(todo))
@@ -111,9 +130,8 @@ class _Run:
             return Outcome(rule, "violated")
         if not self._played:
             return Outcome(rule, "not applicable", stopped or "nothing was played")
-        needs = {"CON404": "untrusted-certificate", "CON405": acts.GOOD.name}.get(code)
-        if needs is not None and needs not in self._played:
-            return Outcome(rule, "not applicable", f"{needs} was not played")
+        if code in _NEEDS and not any(map(_NEEDS[code], self.rows)):
+            return Outcome(rule, "not applicable", "nothing was played for it")
         return Outcome(rule, "passed")
 
     # ---- one act

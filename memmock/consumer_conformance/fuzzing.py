@@ -26,6 +26,8 @@ EXAMPLES = 2000
 _FINDING_SHARE = 0.1
 _SHRINKING_SHARE = 0.5
 """Of the time limit: for making one finding smaller, and all of them."""
+_LEAST_S = 2.0
+"""One finding is given so much time at least, if all have it."""
 _MOST_OF_A_KIND = 3
 """So many findings that look alike; more of them are no news."""
 _MOST_SILENT = 12
@@ -196,7 +198,8 @@ class _Run:
     def _inquire(self, key: tuple[str, ...], trial: Trial, problem: Problem, seen: tuple[Seen, ...]) -> None:
         """Find the smallest trial that shows a problem, and add that to the findings."""
         start = time.monotonic()
-        seconds = min(self._limit_s * _FINDING_SHARE, self._shrinking_left_s, self._until - start)
+        seconds = max(_LEAST_S, self._limit_s * _FINDING_SHARE)
+        seconds = min(seconds, self._shrinking_left_s, self._until - start)
         until = start + max(0.0, seconds)
         smallest = trial, problem, seen
 

@@ -16,18 +16,20 @@ from memmock.consumer_conformance.leaks import leak_problems
 from memmock.http import AT_ONCE, Reply
 from memmock.readings import Reading, mismatch, readings
 from memmock.rules import RULES
-from memmock.strictjson import shortened
+from memmock.strictjson import printable, shortened
 from memmock.tool_result import ERROR_CODES
 
 _EARLY = 0.8
 """A timeout is too early before this part of the consumer's time [ours]."""
 _LATE_S, _LATE = 0.4, 0.25
-"""It may be so much late, in seconds or in parts of the consumer's time, whichever is more [ours]. Half a
-second is little on a busy machine; with a longer `timeout_ms` less of it is let go."""
+"""It may be so much late, in seconds or in parts of the consumer's time, whichever is more [ours]. Less
+than that says little on a busy machine; with a longer `timeout_ms` it is a smaller part."""
 _PACES_LATE = 2
 """And by so many times what this consumer takes for a call that is answered at once."""
 _SPARE_BYTES = 512 * 1024
 """So much may be under way beyond twice the limit: clients read large pieces, and systems buffer [ours]."""
+_LAST_CHARS = 100
+"""So much of the last line of a log is told."""
 
 
 def problems(seen: Seen) -> list[Problem]:
@@ -131,7 +133,7 @@ def _failure(seen: Seen) -> Problem:
     if told.failure == "silent":
         message = f"{message or 'no answer'}; timeout_ms is {seen.timeout_ms}"
     elif last := told.errors.strip().rpartition("\n")[2].strip():
-        message = f"{message}: {shortened(last)[1:-1]}"
+        message = f"{message}: {printable(last if len(last) <= _LAST_CHARS else f'{last[:_LAST_CHARS]}…')}"
     return Problem(RULES["CON001"], message, "", expected_text(seen))
 
 

@@ -17,7 +17,7 @@ from memmock.reply_writer import scripted
 from memmock.scenario_file import described
 from memmock.strictjson import printable
 
-_MARK = "# Written by memmock: what is changed here is lost when the scenarios are written again.\n"
+_MARK = documents.marked("scenarios")
 _USE = "# memmock serve --scenarios {file} --scenario {name}\n"
 _SUFFIXES = (".yaml", ".yml")
 
@@ -44,14 +44,22 @@ def write_scenarios(result: Result, path: str | PathLike[str]) -> None:
             it cannot be written.
     """
     path = Path(path)
-    if path.suffix.lower() not in _SUFFIXES:
-        raise MemmockError(f"{path}: a file of scenarios that is written ends in .yaml or .yml")
+    check_path(path)
     try:
-        if path.exists() and not path.read_bytes().startswith(_MARK.encode()):
-            raise MemmockError(f"{path} was not written by memmock: choose another name, or move it")
         documents.replace(path, text_of(result, path.name).encode())
     except OSError as error:
         raise MemmockError(f"{path}: {error.strerror or error}") from None
+
+
+def check_path(path: str | PathLike[str]) -> None:
+    """Raise for what cannot be a file that scenarios are written to.
+
+    Raises:
+        MemmockError: its name does not end in .yaml or .yml, or memmock did not write it.
+    """
+    if Path(path).suffix.lower() not in _SUFFIXES:
+        raise MemmockError(f"{path}: a file of scenarios that is written ends in .yaml or .yml")
+    documents.check_own(path)
 
 
 def text_of(result: Result, file: str) -> str:

@@ -24,7 +24,7 @@ from memmock.errors import MemmockError
 from memmock.strictjson import printable
 
 FILE_NAME = "test_memmock_consumer_findings.py"
-_MARK = "# Written by memmock: what is changed here is lost when the tests are written again.\n"
+_MARK = documents.marked("tests")
 _WIDTH = 100
 _HEAD = '''{mark}"""What memmock found, as tests that pass once the consumer is fixed.
 
@@ -67,9 +67,8 @@ def write_tests(result: Result, directory: str | PathLike[str], command: Sequenc
     if not result.findings:
         return None
     path = Path(directory) / FILE_NAME
+    documents.check_own(path)
     try:
-        if path.exists() and not path.read_bytes().startswith(_MARK.encode()):
-            raise MemmockError(f"{path} was not written by memmock: choose another directory, or move it")
         documents.replace(path, source(result, command).encode())
     except OSError as error:
         raise MemmockError(f"{path}: {error.strerror or error}") from None

@@ -12,6 +12,8 @@ _WIDTH = 100
 _LABEL = 11
 _MOST_ROWS = 40
 """So many scenarios that did not go as expected are listed; the other formats have all."""
+_FEW = 3
+"""More rules with one reason are told in one line."""
 _STATES = ("passed", "not applicable", "violated")
 
 
@@ -48,16 +50,25 @@ def _shown(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def _rules(report: Report) -> Iterator[str]:
-    """Yield the states, each with a line for each rule."""
-    for state in _STATES:
+    """Yield the states, each with a line for each rule; one for all that passed, where there is a matrix."""
+    for state in reversed(_STATES) if report.matrix else _STATES:
         rules = [rule for rule in report.rules if rule.state == state]
-        if rules:
+        reasons = {rule.reason for rule in rules}
+        if not rules:
+            continue
+        head = f"{state} ({len(rules)})"
+        codes = [f"  {line}" for line in textwrap.wrap(" ".join(rule.code for rule in rules), _WIDTH - 2)]
+        if state == "passed" and report.matrix:
+            yield "\n".join([head, *codes])
+        elif state == "not applicable" and len(rules) > _FEW and len(reasons) == 1:
+            yield "\n".join([printable(f"{head}: {reasons.pop()}"), *codes])
+        else:
             width = 0 if state == "passed" else max(len(rule.title) for rule in rules)
             rows = (
                 f"  {rule.code}  {rule.title:<{width}}  {_in_brackets(rule.reason, state)}".rstrip()
                 for rule in rules
             )
-            yield "\n".join([f"{state} ({len(rules)})", *map(printable, rows)])
+            yield "\n".join([head, *map(printable, rows)])
 
 
 def _matrix(report: Report) -> Iterator[str]:
