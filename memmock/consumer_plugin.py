@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from memmock.scenarios import Scenario
 
 
+_KEPT = 4
+"""So many consumers are kept ready; where each test has one of its own, the old ones are ended."""
+
+
 @pytest.fixture(scope="session")
 def memmock_bench(memmock_settings: MockSettings) -> Iterator[Callable[[Any], Bench]]:
     """Where consumers are tried: gives the stand for one, the same one for the same consumer."""
@@ -31,8 +35,10 @@ def memmock_bench(memmock_settings: MockSettings) -> Iterator[Callable[[Any], Be
 
     def bench_of(consumer: Any) -> Bench:
         for known, bench in benches:
-            if known is consumer or (isinstance(known, list) and known == consumer):
+            if known == consumer:
                 return bench
+        if len(benches) == _KEPT:
+            benches.pop(0)[1].__exit__(None, None, None)
         with failing_plainly():
             bench = bench_for(consumer, DEFAULT_TIMEOUT_MS if timeout_ms == USUAL_TIMEOUT_MS else timeout_ms)
             bench.__enter__()

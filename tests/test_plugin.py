@@ -241,7 +241,8 @@ def test_markers_are_listed(bare):
     ) in text
     assert (
         "@pytest.mark.memmock_scenarios(*names, without=[…]): run the test once for each of these scenarios "
-        "and families of scenarios; the fixture memmock_scenario is the one that is played\n"
+        "and families of scenarios, all when none is named; the fixture memmock_scenario is the one that is "
+        "played\n"
     ) in text
 
 
@@ -455,7 +456,6 @@ WRONG_CHOICES = {
     "'late', 'reset-mid-bod'": "there is no scenario 'reset-mid-bod'; near it are reset-mid-body, ",
     "'timing', without=['dripp']": "there is no scenario 'dripp'; near it are drip; ",
     "'late(factor=2)'": "there is no scenario 'late(factor=2)'; give the name alone, without parameters",
-    "": NAMES,
     "['late', 'hang']": NAMES,
     "503": NAMES,
     "'late', withot=['hang']": NAMES,

@@ -450,9 +450,7 @@ def test_the_file_is_replaced_and_the_same_for_the_same(tmp_path, target):
 
 def test_a_file_of_somebody_else_is_not_replaced(tmp_path, target):
     (tmp_path / FILE_NAME).write_text("import mine\n")
-    with pytest.raises(
-        MemmockError, match="was not written by memmock: choose another place, or move it"
-    ):
+    with pytest.raises(MemmockError, match="was not written by memmock: choose another place, or move it"):
         write_tests(Result(target.url, [made("RES302", "many", "few", ONE)]), tmp_path, target)
     assert (tmp_path / FILE_NAME).read_text() == "import mine\n"
 

@@ -38,11 +38,11 @@ def made(*changes: Change, count: int = 1, place: int = 0, max_response_bytes: i
     for what, value in changes:
         if what == "style":
             style = style._replace(**dict(value))
-    style = style._replace(chunk_bytes=max(style.chunk_bytes, len(body) // _MOST_CHUNKS))
     if "stall" in by_kind:
         by, framing = by_kind["stall"]
         style = style._replace(framing=framing, coding="", ending="hang", version="1.1")
         body = sized(max_response_bytes + by + 1000, "茶")
+    style = style._replace(chunk_bytes=max(style.chunk_bytes, len(body) // _MOST_CHUNKS))
     case = ReplyCase(status, headers, body, style)
     if "stall" in by_kind:
         payload = payload_bytes(max_response_bytes + by, body, framing, style)
