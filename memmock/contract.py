@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memmock.errors import MemmockError
+from memmock.strictjson import shortened
 
 DEFAULT_PATH = "/memory_retrieval"
 """Where the provider answers; a gateway prefix may stand before it [ours]."""
@@ -23,6 +24,8 @@ DEFAULT_AUTHORIZATION = "Bearer memmock"
 """What memmock's own consumer sends, and its mock in a test accepts, when nothing else is said [ours]."""
 DEFAULT_TIMEOUT_MS = 3000
 """How long one whole exchange may take: connect, send, headers and body together [ours]."""
+MAX_TIMEOUT_MS = 86_400_000
+"""The longest time that is taken for `timeout_ms`, one day [ours]."""
 DEFAULT_MAX_RESULTS = 5
 """How many memories are wanted when the request does not say [ours]."""
 DEFAULT_MAX_RESPONSE_BYTES = 65_536
@@ -165,22 +168,74 @@ class RetrievalConfig:
 
 
 def _config_mistakes(config: RetrievalConfig) -> typing.Iterator[str]:
-    try:
-        url = urlsplit(config.endpoint)
-        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-    except ValueError:
-        usable = False
-    if not usable or config.endpoint != config.endpoint.strip():
-        yield "endpoint must be an absolute http or https URL"
-    elif url.username is not None:
-        yield "endpoint must not hold a user name or password; credentials go into authorization"
-    if not config.authorization.strip():
-        yield "authorization must not be empty, even for a provider that ignores it"
-    elif any(ord(char) < 32 or ord(char) == 127 for char in config.authorization):
-        yield "authorization must not hold control characters"
+    if mistake := url_mistake(config.endpoint):
+        yield f"endpoint {mistake}"
+    if mistake := _authorization_mistake(config.authorization):
+        yield f"authorization {mistake}"
     for name in ("timeout_ms", "max_response_bytes"):
         if type(value := getattr(config, name)) is not int or value < 1:
             yield f"{name} must be a positive integer, not {value!r}"
+
+
+def url_mistake(endpoint: str) -> str | None:
+    """Return what is wrong with the URL of an endpoint, to be read after its name; None when nothing is."""
+    try:
+        url = urlsplit(endpoint)
+        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable or endpoint != endpoint.strip():
+        return "must be an absolute http or https URL"
+    if url.username is not None:
+        return "must not hold a user name or password; credentials go into authorization"
+    return None
+
+
+def _authorization_mistake(authorization: str) -> str | None:
+    if not authorization.strip():
+        return "must not be empty, even for a provider that ignores it"
+    if any(ord(char) < 32 or ord(char) == 127 for char in authorization):
+        return "must not hold control characters"
+    return None
+
+
+def _surrogate_mistake(text: str) -> str | None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "must not hold half of a surrogate pair"
+    return None
+
+
+def block_mistakes(block: object) -> dict[str, str]:
+    """Return what CreateLive refuses in its `memory_retrieval` block, a JSON value as it was sent.
+
+    A message for each field with a mistake, to be read after the field's name; that of the block as a whole
+    is under "". Empty when there is none. Of a block with `enabled` false, only what is there is looked at
+    [ours]. Endpoint and authorization are never quoted. Unknown fields pass.
+    """
+    if not isinstance(block, dict):
+        return {"": "must be an object"}
+    mistakes = {}
+    enabled = block.get("enabled", True)
+    if not isinstance(enabled, bool):
+        mistakes["enabled"] = f"must be true or false, not {shortened(enabled)}"
+    texts = {"endpoint": url_mistake, "authorization": _authorization_mistake}
+    for name, mistake_of in texts.items():
+        if name not in block:
+            mistake = None if enabled is False else "is missing"
+        elif isinstance(value := block[name], str):
+            mistake = mistake_of(value) or _surrogate_mistake(value)
+        else:
+            mistake = "must be a string"
+        if mistake:
+            mistakes[name] = mistake
+    timeout_ms = block.get("timeout_ms", DEFAULT_TIMEOUT_MS)
+    if type(timeout_ms) is not int or timeout_ms < 1:
+        mistakes["timeout_ms"] = f"must be a positive integer, not {shortened(timeout_ms)}"
+    elif timeout_ms > MAX_TIMEOUT_MS:
+        mistakes["timeout_ms"] = f"must be at most {MAX_TIMEOUT_MS:,}, which is one day"
+    return mistakes
 
 
 def _present(value: Any) -> dict[str, Any]:

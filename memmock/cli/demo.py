@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from memmock.cli.target import target, target_options
 from memmock.strictjson import printable
@@ -10,13 +11,49 @@ from memmock.strictjson import printable
 
 @click.command("demo", short_help="Check the three points of character 01's demo.")
 @target_options
-def command(endpoint: str | None, authorization: str, timeout_ms: int, max_response_bytes: int) -> None:
+@click.option(
+    "--through-live",
+    is_flag=True,
+    help="Ask the built-in provider through a live session, and print each step as a curl command.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="The port for --through-live; 8765 when not given, or a free one when that is taken.",
+)
+def command(
+    endpoint: str | None,
+    authorization: str,
+    timeout_ms: int,
+    max_response_bytes: int,
+    through_live: bool,
+    port: int | None,
+) -> None:
     """Show that the provider holds what the demo of character 01 (灵绯) is about.
 
     For each of the three rows: the query to the provider, the first memory that it answers, whether the
     point of the row is in it, and the question to put to the digital human. Exits with 0 only if all three
     points come first.
     """
+    from memmock.demo import DEMO
+
+    if through_live:
+        from memmock.cli.live_demo import through
+
+        _refuse_target()
+        found = through(port)
+    elif port is not None:
+        raise click.UsageError("--port is for --through-live, which is not given")
+    else:
+        found = _asked(endpoint, authorization, timeout_ms, max_response_bytes)
+    click.echo(f"\n{found} of {len(DEMO)} points come first.")
+    if found < len(DEMO):
+        raise SystemExit(1)
+
+
+def _asked(endpoint: str | None, authorization: str, timeout_ms: int, max_response_bytes: int) -> int:
+    """Ask the three questions, and return how many points come first."""
     from memmock.consumer import Consumer
     from memmock.contract import Retrieval
     from memmock.demo import DEMO
@@ -47,6 +84,12 @@ def command(endpoint: str | None, authorization: str, timeout_ms: int, max_respo
                 f"   now ask the character: {row.question}",
             )
             click.echo("\n".join(lines))
-    click.echo(f"\n{found} of {len(DEMO)} points come first.")
-    if found < len(DEMO):
-        raise SystemExit(1)
+    return found
+
+
+def _refuse_target() -> None:
+    context = click.get_current_context()
+    for name in ("endpoint", "authorization", "timeout_ms", "max_response_bytes"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} is not for --through-live, which asks the built-in provider")
