@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from memmock.errors import MemmockError, MemmockFailure
     from memmock.http import Delivery, Handler, Reply, Request, Sent
     from memmock.journal import Call
+    from memmock.live import Live, Lives, LiveTwin, Retrieved
     from memmock.memories import Memories
     from memmock.mock import MemmockWarning, Mock, MockSettings
     from memmock.mock_server import MockServer
     from memmock.playbook import Playbook
     from memmock.provider import Provider
+    from memmock.reply_check import CONCLUSION_THEN_REASONS, Flaw, check_reply
     from memmock.rules import RULES, Violation, reply_violations, request_violations
     from memmock.scenarios import CATALOGUE, Scenario
     from memmock.server import Server
@@ -36,11 +38,13 @@ _HOMES = {
     "errors": ("MemmockError", "MemmockFailure"),
     "http": ("Delivery", "Handler", "Reply", "Request", "Sent"),
     "journal": ("Call",),
+    "live": ("Live", "LiveTwin", "Lives", "Retrieved"),
     "memories": ("Memories",),
     "mock": ("MemmockWarning", "Mock", "MockSettings"),
     "mock_server": ("MockServer",),
     "playbook": ("Playbook",),
     "provider": ("Provider",),
+    "reply_check": ("CONCLUSION_THEN_REASONS", "Flaw", "check_reply"),
     "rules": ("RULES", "Violation", "reply_violations", "request_violations"),
     "scenarios": ("CATALOGUE", "Scenario"),
     "server": ("Server",),
@@ -49,12 +53,13 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [  # noqa: RUF022  # spelled out for type checkers, by home
-    "CATALOGUE", "Call", "Cassette", "Consumer", "Delivery", "Handler", "Interaction", "MemmockError",
-    "MemmockFailure",
-    "MemmockWarning", "Memories", "Memory", "MemoryType", "Mock", "MockServer", "MockSettings",
-    "Playbook", "Provider", "RULES", "Reply", "Request", "Retrieval", "RetrievalConfig", "Scenario",
+    "CATALOGUE", "CONCLUSION_THEN_REASONS", "Call", "Cassette", "Consumer", "Delivery", "Flaw", "Handler",
+    "Interaction",
+    "Live", "LiveTwin", "Lives", "MemmockError", "MemmockFailure", "MemmockWarning",
+    "Memories", "Memory", "MemoryType", "Mock", "MockServer", "MockSettings", "Playbook", "Provider",
+    "RULES", "Reply", "Request", "Retrieval", "RetrievalConfig", "Retrieved", "Scenario",
     "Sent", "Server", "ToolError", "ToolResult", "Violation", "__version__",
-    "check_consumer", "check_provider", "fuzz_consumer", "fuzz_provider", "reply_violations",
+    "check_consumer", "check_provider", "fuzz_consumer", "fuzz_provider", "check_reply", "reply_violations",
     "request_violations", "retrieve", "retrieve_sync",
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 from memmock.errors import MemmockError
@@ -110,6 +110,8 @@ class Delivery(NamedTuple):
         ending: what becomes of the connection.
         end_s: seconds between the last byte and the ending.
         wire: the bytes to send, in place of status, headers and body, framing and all.
+        stream: gives the body, piece by piece; the connection is closed behind it. It is closed itself when
+            the client leaves or the server stops.
     """
 
     delay_s: float = 0.0
@@ -125,6 +127,7 @@ class Delivery(NamedTuple):
     ending: Ending = "keep"
     end_s: float = 0.0
     wire: bytes | None = None
+    stream: AsyncGenerator[bytes, None] | None = None
 
     @property
     def cut(self) -> bool:
@@ -186,6 +189,14 @@ class Reply(NamedTuple):
         """
         _one_of("ending", ending, get_args(Ending))
         return cls(_status_in(wire), (), b"", Delivery(wire=wire, ending=ending))
+
+    @classmethod
+    def streamed(cls, parts: AsyncGenerator[bytes, None], headers: Headers = (), status: int = 200) -> Reply:
+        """Return a reply whose body is sent as it comes, each part when the client has taken the one before.
+
+        Only memmock's own server can send it.
+        """
+        return cls(status, headers, b"", Delivery(framing="close", ending="close", stream=parts))
 
     def header(self, name: str) -> str | None:
         """Return the value of a header, case-insensitively; None when it is absent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import time
 
@@ -37,18 +38,25 @@ class Player:
         due = time.monotonic()
         for step in script.steps:
             if isinstance(step, bytes):
-                self._transport.write(step)
-                await self._taking.wait()
-                self.sent_bytes += len(step)
+                await self._send(step)
             else:
                 due = max(due + step, time.monotonic())
                 await _sleep_until(due)
+        if script.stream is not None:
+            async with contextlib.aclosing(script.stream) as parts:
+                async for part in parts:
+                    await self._send(part)
         if script.end_s and not script.serves:
             await _sleep_until(time.monotonic() + script.end_s)
         if script.ending == "hang":
             await asyncio.Event().wait()
         if script.ending == "reset":
             await self._taken()
+
+    async def _send(self, data: bytes) -> None:
+        self._transport.write(data)
+        await self._taking.wait()
+        self.sent_bytes += len(data)
 
     async def _taken(self) -> None:
         """Wait until the client's system has what was sent: a reset throws the rest away."""

@@ -8,7 +8,7 @@ bytes every time.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
@@ -37,13 +37,15 @@ class Script(NamedTuple):
 
     A step is bytes to send or a pause in seconds. There is no end to the steps of an endless body. `end_s` is
     the pause before the ending, in seconds. With `serves`, the connection goes on being served during it, as
-    the reply is complete and nothing has told the client of the end.
+    the reply is complete and nothing has told the client of the end. `stream` gives what is sent after the
+    steps.
     """
 
     steps: Iterator[bytes | float]
     ending: Ending
     end_s: float = 0.0
     serves: bool = False
+    stream: AsyncGenerator[bytes, None] | None = None
 
 
 def scripted(reply: Reply, request: Request, keep_alive: bool) -> Script:
@@ -68,7 +70,8 @@ def scripted(reply: Reply, request: Request, keep_alive: bool) -> Script:
     if ending == "keep" and not keep_alive:
         ending = "close"
     serves = delivery.ending == "close" and keep_alive and not delivery.cut and delivery.wire is None
-    return Script(_steps(delivery, interim + head, parts), ending, delivery.end_s, serves)
+    steps = _steps(delivery, interim + head, parts)
+    return Script(steps, ending, delivery.end_s, serves, delivery.stream)
 
 
 def _framed(reply: Reply, request: Request, keep_alive: bool) -> tuple[bytes, Iterator[bytes], bool]:

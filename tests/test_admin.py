@@ -116,7 +116,7 @@ def test_unknown_resource_is_named_with_those_that_are_there(admin):
     assert refused(admin, "GET", "scenari") == (
         404,
         'the control API has no resource "scenari"; it has health, scenarios, scenario, plan, chaos, '
-        "memories, calls, reset, openapi.json",
+        "memories, persona, rank, calls, reset, openapi.json",
     )
 
 

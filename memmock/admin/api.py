@@ -12,17 +12,21 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from memmock import __version__
 from memmock.admin.gate import Gate
+from memmock.admin.ranked import ranking
 from memmock.admin.schemas import SCHEMAS, fields
 from memmock.admin.shown import mask_of, plain, shown
 from memmock.errors import MemmockError
 from memmock.http import JSON_TYPE, Reply, Request
 from memmock.journal import retries
-from memmock.memories import Memories
+from memmock.memories import Memories, PersonaError, load
+from memmock.persona import CHARACTER
 from memmock.provider import Provider
 from memmock.scenarios import CATALOGUE, named
 from memmock.strictjson import shortened
@@ -43,7 +47,8 @@ class Admin:
 
     `reset` brings back the memories of this moment, forgets calls and rules, and then calls `restore`, which
     plays again what is to be played from the start. To clear the rules alone leaves none. `settle` is awaited
-    after each change, so that an answer tells of a server that has followed it.
+    after each change, so that an answer tells of a server that has followed it. `pages` answers first, when
+    it has an answer: the inspector's page and what it asks for.
 
     Raises:
         MemmockError: the token is empty, or cannot be sent in a header.
@@ -57,6 +62,7 @@ class Admin:
         token: str | None = None,
         restore: Callable[[], None] = lambda: None,
         settle: Callable[[], Awaitable[None]] | None = None,
+        pages: Callable[[Request, Gate], Reply | Awaitable[Reply] | None] = lambda *_: None,
     ) -> None:
         if token is not None and not re.fullmatch(r"[!-~]+", token):
             raise MemmockError("the control token must be printable ASCII without spaces, and not empty")
@@ -66,6 +72,7 @@ class Admin:
         self._gate = Gate(host.lower().removesuffix("."), token)
         self._restore = restore
         self._settle = settle
+        self._pages = pages
         self._memories = provider.memories
 
     def __call__(self, request: Request) -> Reply | Awaitable[Reply]:
@@ -74,6 +81,8 @@ class Admin:
             return self.provider(request)
         if request.path != _BARE and not request.target.startswith(PREFIX):
             return self.provider(request)
+        if (paged := self._pages(request, self._gate)) is not None:
+            return paged
         answer = self._gate.refusal(request) or self._answer(request)
         return self._private(answer) if isinstance(answer, Reply) else self._later(answer)
 
@@ -184,10 +193,28 @@ class Admin:
         self.provider.memories = await asyncio.to_thread(self._prepared, request)
         return self._remembered(request)
 
+    async def _add(self, request: Request) -> Any:
+        more = await asyncio.to_thread(lambda: Memories(fields(request, "Memories")["memories"]))
+        self.provider.memories = self.provider.memories.plus(*more)
+        return self._remembered(request)
+
     def _prepared(self, request: Request) -> Memories:
-        memories = Memories(fields(request, "Memories")["memories"])
-        memories.prepare()  # not in the first retrieval, whose time is looked at
-        return memories
+        return _ready(Memories(fields(request, "Memories")["memories"]))
+
+    def _persona(self, _: Request) -> Any:
+        memories = [
+            {**item.to_json(), **({"keywords": list(item.keywords)} if item.keywords else {})}
+            for item in self.provider.memories
+        ]
+        return plain({"live": {"builtin_avatars": {CHARACTER: {"memories": memories}}}})
+
+    async def _take_persona(self, request: Request) -> Any:
+        self.provider.memories = await asyncio.to_thread(_imported, request)
+        return self._remembered(request)
+
+    async def _rank(self, request: Request) -> Any:
+        given = fields(request, "Rank")
+        return await asyncio.to_thread(ranking, self.provider.memories, given.pop("query"), **given)
 
     def _calls(self, request: Request) -> Any:
         since, wait_s = _since(request.target.partition("?")[2])
@@ -248,6 +275,25 @@ def _since(query: str) -> tuple[int, float]:
     return int(since), float(wait_s)
 
 
+def _ready(memories: Memories) -> Memories:
+    memories.prepare()  # not in the first retrieval, whose time is looked at
+    return memories
+
+
+def _imported(request: Request) -> Memories:
+    """Return the memories in the text of a persona file, read as a file is."""
+    given = fields(request, "Persona")
+    if given["format"] not in ("json", "yaml"):
+        raise MemmockError(f"format must be json or yaml, not {shortened(given['format'])}")
+    with TemporaryDirectory(prefix="memmock-persona-") as directory:
+        path = Path(directory, f"persona.{given['format']}")
+        path.write_text(given["text"], encoding="utf-8", errors="backslashreplace")
+        try:
+            return _ready(load(path))
+        except PersonaError as error:
+            raise MemmockError(str(error).replace(str(path), "the persona")) from None
+
+
 # ---- the routes, and their document
 
 
@@ -273,6 +319,10 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("chaos", "DELETE"): Route(Admin._clear_chaos, "Play nothing by chance", "Rules"),
     ("memories", "GET"): Route(Admin._remembered, "What the mock remembers", "Memories"),
     ("memories", "PUT"): Route(Admin._remember, "Replace what the mock remembers", "Memories", "Memories"),
+    ("memories", "POST"): Route(Admin._add, "Remember more", "Memories", "Memories"),
+    ("persona", "GET"): Route(Admin._persona, "What it remembers, as a persona file", "PersonaFile"),
+    ("persona", "PUT"): Route(Admin._take_persona, "Remember a persona file", "Memories", "Persona"),
+    ("rank", "POST"): Route(Admin._rank, "How a query ranks the memories, and why", "Ranking", "Rank"),
     ("calls", "GET"): Route(Admin._calls, "The calls, the oldest first", "Calls"),
     ("calls", "DELETE"): Route(Admin._forget_calls, "Forget the calls; their numbers go on", "Calls"),
     ("reset", "POST"): Route(Admin._reset, "Be as at the start", "Health", "Nothing"),

@@ -14,20 +14,30 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(:[0-9]*)?", re.IGNORECASE)
 
 
 class Gate(NamedTuple):
-    """Lets only those in who are on this machine and mean this server; `host` is in lower case."""
+    """Lets only those in who are on this machine and mean this server; `host` is in lower case.
+
+    `way_out` says what there is to do where others may reach the server and there is no token.
+    """
 
     host: str
     token: str | None
+    way_out: str = "its control API needs a token: start it with --control-token"
 
-    def refusal(self, request: Request) -> Reply | None:
-        """Return why a request is not let in; None when it is."""
+    def refusal(self, request: Request, *, proof: bool = True, own: bool = False) -> Reply | None:
+        """Return why a request is not let in; None when it is.
+
+        Args:
+            request: the request.
+            proof: whether the token has to be there, if there is one.
+            own: whether a page of another origin may not even read, as it may not change.
+        """
         if not _is_loopback(request.client):
             who = request.client or "an address that is not known"
             return _forbidden(f"the control API is for clients on this machine, not for {who}")
         return (
-            self._unproven(request)
+            (self._unproven(request) if proof or self.token is None else None)
             or self._misdirected(request)
-            or (None if request.method == "GET" else _foreign(request))
+            or (_foreign(request) if own or request.method != "GET" else None)
         )
 
     def _unproven(self, request: Request) -> Reply | None:
@@ -35,8 +45,7 @@ class Gate(NamedTuple):
             if is_local(self.host):
                 return None
             return _forbidden(
-                f"the server listens on {self.host}, where others may reach it, so its control API needs "
-                f"a token: start it with --control-token"
+                f"the server listens on {self.host}, where others may reach it, so {self.way_out}"
             )
         scheme, _, sent = (request.header("Authorization") or "").partition(" ")
         same = hmac.compare_digest(sent.strip().encode("utf-8", "replace"), self.token.encode())

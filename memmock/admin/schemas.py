@@ -11,6 +11,8 @@ from memmock.http import Request
 from memmock.strictjson import shortened
 
 _MOST_BYTES = 64 * 1024
+_LARGE = ("Memories", "Persona")
+"""What may be as large as the server takes."""
 _MOST_TEXT = 10_000
 """How long a text may be that names scenarios: they are read on the server's loop."""
 
@@ -36,6 +38,8 @@ _RULE = _object(
     when={"type": ["object", "string"]}, for_s="number",
     steps=_array(_object(play="string", times="integer?", played="integer")),
 )  # fmt: skip
+
+_PART = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}]}
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "Health": _object(status={"const": "ok"}, version="string", calls="integer", memories="integer"),
@@ -70,6 +74,21 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             }
         )
     ),
+    "Persona": _object(text="string", format={"type": "string", "enum": ["json", "yaml"]}),
+    "PersonaFile": _object(live=_ANY),
+    "Rank": _object(
+        required="query", query=_NAMES, time_hint="string?", max_results="integer?",
+        memory_types={"type": ["array", "null"], "items": {"enum": [*MEMORY_TYPES]}},
+    ),
+    "Ranking": _object(
+        ranking=_array(
+            _object(
+                index="integer", sent="boolean", id="string?", type="string?", score="integer",
+                summary=_array(_PART), keywords=_array(_array(_PART)),
+            )
+        ),
+        found="integer", left_out="integer",
+    ),
     "Calls": _object(
         calls=_array(
             _object(
@@ -94,7 +113,7 @@ def fields(request: Request, schema: str) -> dict[str, Any]:
     Raises:
         MemmockError: the body is not one.
     """
-    if schema != "Memories" and len(request.body) > _MOST_BYTES:
+    if schema not in _LARGE and len(request.body) > _MOST_BYTES:
         raise MemmockError(f"the body must have at most {_MOST_BYTES:,} bytes, not {len(request.body):,}")
     known, required = SCHEMAS[schema]["properties"], SCHEMAS[schema]["required"]
     names = ", ".join(known) or "none"
@@ -114,7 +133,7 @@ def fields(request: Request, schema: str) -> dict[str, Any]:
         kind = kinds if isinstance(kinds, str) else kinds[0]
         if not isinstance(value, _PYTHON[kind]) or isinstance(value, bool):
             raise MemmockError(f"{name} must be {_CALLED[kind]}, not {shortened(value)}")
-        if isinstance(value, str) and len(value) > _MOST_TEXT:
+        if isinstance(value, str) and len(value) > _MOST_TEXT and schema not in _LARGE:
             raise MemmockError(f"{name} must have at most {_MOST_TEXT:,} characters, not {len(value):,}")
     return given
 

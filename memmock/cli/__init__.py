@@ -22,6 +22,8 @@ COMMANDS = (
     "fuzz",
     "check-consumer",
     "fuzz-consumer",
+    "live",
+    "reply-check",
     "record",
     "replay",
     "cassette",

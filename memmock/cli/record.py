@@ -77,8 +77,10 @@ def command(
 
     Exits with 1 when something could not be recorded.
     """
+    from memmock.admin import PREFIX, is_local
     from memmock.cassette_file import CassetteError, Recording
     from memmock.cli.call_log import CallLog, as_json, as_text
+    from memmock.inspector import Inspected, Inspector, Subject
     from memmock.recorder import Recorder, leaks, settled
     from memmock.server import Server
     from memmock.upstream import Upstream
@@ -89,7 +91,9 @@ def command(
         _with_scheme(upstream, tls), authorization=authorization, timeout_ms=timeout_ms, ca_file=ca_file
     )
     _refuse_itself(target, host, port)
-    server = Server(lambda request: recorder(request), host=host, port=port, at_stop=lambda: recorder.close())
+    server = Server(
+        lambda request: inspected(request), host=host, port=port, at_stop=lambda: recorder.close()
+    )
     server.bind()  # before the file is touched
     with ExitStack() as stack:
         stack.callback(server.stop)
@@ -104,8 +108,11 @@ def command(
             before=before,
         )
         endpoint = server.url + path
+        subject = Subject(kind="record", journal=recorder.journal, endpoint=lambda: endpoint, redactor=hidden)
+        inspected = Inspected(recorder, Inspector(subject), host=host)
         line = as_json if form == "json" else as_text
-        welcome = _welcome(hidden.uri(target.url), endpoint, cassette, before)
+        watched = server.url + PREFIX if is_local(host) else ""
+        welcome = _welcome(hidden.uri(target.url), endpoint, cassette, before, watched)
         ready = json.dumps({"endpoint": endpoint}) if form == "json" else welcome
         with CallLog(
             recorder.journal,
@@ -139,7 +146,7 @@ def _refuse_itself(upstream: Upstream, host: str, port: int) -> None:
         raise MemmockError(f"the upstream at {where} is this proxy itself; choose another --port")
 
 
-def _welcome(upstream: str, endpoint: str, cassette: str, before: int) -> str:
+def _welcome(upstream: str, endpoint: str, cassette: str, before: int, watched: str) -> str:
     body = json.dumps({"query": "用户和灵绯之前约定的暗号", "max_results": 1}, ensure_ascii=False)
     there = f", after the {count(before, 'interaction')} that it has" if before else ""
     return "\n".join(
@@ -152,6 +159,7 @@ def _welcome(upstream: str, endpoint: str, cassette: str, before: int) -> str:
             "  -H 'Content-Type: application/json' -H 'Accept: application/json' \\",
             f"  -d {shlex.quote(body)}",
             "",
+            *(["Watch it in a browser:", "", watched, ""] if watched else []),
             "Calls (Ctrl-C to stop):",
         ]
     )

@@ -62,9 +62,11 @@ def command(
     A retrieval that was not recorded is answered with 404, which names the nearest recording and what
     differs. What was redacted in the recording has to be redacted here too, with the same options.
     """
+    from memmock.admin import PREFIX, is_local
     from memmock.cassette import Cassette
     from memmock.cassette_file import load
     from memmock.cli.call_log import CallLog, as_json, as_json_at_end, as_text
+    from memmock.inspector import Inspected, Inspector, Subject
     from memmock.matching import MATCH_ON, Matcher
     from memmock.replay import Replay
     from memmock.server import Server
@@ -87,10 +89,15 @@ def command(
         for number in range(1, len(interactions) + 1)
     ]
     replay = Replay(cassette, paths=paths, latency=latency == "recorded", names=names)
-    server = Server(replay, host=host, port=port)
+    subject = Subject(kind="replay", journal=replay.journal, endpoint=lambda: endpoint, redactor=hidden)
+    inspected = Inspected(replay, Inspector(subject), host=host)
+    server = Server(inspected, host=host, port=port)
     server.bind()
     endpoint = server.url + (paths[0] if paths else cassette.interactions[0].request.path)
-    ready = json.dumps({"endpoint": endpoint}) if form == "json" else _welcome(cassette, files, endpoint)
+    watched = server.url + PREFIX if is_local(host) else ""
+    ready = (
+        json.dumps({"endpoint": endpoint}) if form == "json" else _welcome(cassette, files, endpoint, watched)
+    )
     line = as_json if form == "json" else as_text
     end = as_json_at_end if form == "json" else lambda *_: ""
     with CallLog(
@@ -126,7 +133,7 @@ def _summed_up(cassette: Cassette, replay: Replay, form: str) -> str:
     )
 
 
-def _welcome(cassette: Cassette, files: tuple[str, ...], endpoint: str) -> str:
+def _welcome(cassette: Cassette, files: tuple[str, ...], endpoint: str, watched: str) -> str:
     named = files[0] if len(files) == 1 else f"{len(files)} cassettes"
     lines = [f"memmock replays {named} ({count(len(cassette), 'interaction')}) at {endpoint}", ""]
     if cassette.interactions:
@@ -139,4 +146,6 @@ def _welcome(cassette: Cassette, files: tuple[str, ...], endpoint: str) -> str:
             f"  -d {shlex.quote(printable(body))}",
             "",
         ]
+    if watched:
+        lines += ["Watch it in a browser:", "", watched, ""]
     return "\n".join([*lines, "Calls (Ctrl-C to stop):"])

@@ -6,6 +6,7 @@ import json
 import random
 import shlex
 import textwrap
+from contextlib import nullcontext
 
 import click
 
@@ -46,6 +47,12 @@ from memmock.contract import DEFAULT_AUTHORIZATION, RetrievalConfig
     help="YAML or JSON with scenarios of your own; see docs/faults.md.",
 )
 @click.option(
+    "--live",
+    "twin",
+    is_flag=True,
+    help="Stand in for the live service too, under /live/v1/lives; see docs/live.md.",
+)
+@click.option(
     "--control-token",
     envvar="MEMMOCK_CONTROL_TOKEN",
     metavar="TOKEN",
@@ -64,6 +71,7 @@ def command(
     chaos: str | None,
     seed: int | None,
     own: str | None,
+    twin: bool,
     control_token: str | None,
     form: str,
 ) -> None:
@@ -73,13 +81,17 @@ def command(
     """
     from memmock.admin import PREFIX, Admin, is_local, mask_of
     from memmock.cli.call_log import CallLog, as_json, as_json_at_end, as_text, as_text_at_end
+    from memmock.cli.live import mounted, twin_help
+    from memmock.cli.live_log import live_log
+    from memmock.inspector import Inspector, Subject
+    from memmock.live import LIVES_PATH
     from memmock.memories import builtin, load
     from memmock.playbook import EVERYTHING, Playbook
     from memmock.provider import Provider
     from memmock.scenario_file import OwnScenarios, read
     from memmock.server import Elsewhere, Server
 
-    if seed is not None and chaos is None:
+    if seed is not None and chaos is None and not twin:
         raise click.UsageError("--seed is for --chaos, which is not given")
     memories = builtin() if persona is None else load(persona)
     memories.prepare()
@@ -93,6 +105,7 @@ def command(
         timeout_ms=timeout_ms,
         playbook=playbook,
     )
+    live_seed = seed or 0
     if chaos is not None and seed is None:
         seed = random.SystemRandom().randrange(1_000_000)
 
@@ -107,10 +120,17 @@ def command(
             playbook.plan(plan, must_finish=False)
 
     set_up()
+    inspector = Inspector(Subject.of_provider(provider, lambda: server.url + path, token=control_token))
     admin = Admin(
-        provider, host=host, token=control_token, restore=set_up, settle=lambda: server.follow_door()
+        provider,
+        host=host,
+        token=control_token,
+        restore=set_up,
+        settle=lambda: server.follow_door(),
+        pages=inspector.answer,
     )
-    server = Server(admin, host=host, port=port, door=playbook)
+    live = mounted(admin, live_seed, max_response_bytes, host, control_token) if twin else None
+    server = Server(live or admin, host=host, port=port, door=playbook)
     playbook.changed = server.look
     elsewhere = Elsewhere(server)
     provider.elsewhere = elsewhere.url
@@ -127,27 +147,31 @@ def command(
         reachable = control_token is not None or is_local(host)
         if form == "json":
             facts = {"endpoint": config.endpoint, "authorization": config.authorization, "control": control}
+            facts |= {"lives": server.url + LIVES_PATH} if twin else {}
             ready = json.dumps(facts if seed is None else {**facts, "seed": seed})
         else:
             whose = "character 01" if persona is None else persona
             plays = [rule.description for rule in playbook.rules]
             change = _change(control, control_token is not None) if reachable else _NO_CONTROL
-            ready = _welcome(config, f"{len(memories):,} memories of {whose}", plays, change)
+            more = ["", *twin_help(server.url, config, reachable=reachable)] if twin else []
+            more += ["", "Watch it in a browser:", "", control] if reachable else []
+            ready = _welcome(config, f"{len(memories):,} memories of {whose}", plays, change, more)
         line, end = (as_json, as_json_at_end) if form == "json" else (as_text, as_text_at_end)
         mask = mask_of(authorization, control_token)
-        with CallLog(
+        calls = CallLog(
             provider.journal,
             lambda call, again: mask(line(call, again)),
             lambda call, again: mask(end(call, again)),
             all_of_them=form == "json",
-        ):
+        )
+        with calls, nullcontext() if live is None else live_log(live, mask, as_json=form == "json"):
             server.run(ready=lambda: click.echo(ready))
     finally:
         server.stop()
         elsewhere.stop()
 
 
-def _welcome(config: RetrievalConfig, what: str, plays: list[str], change: str) -> str:
+def _welcome(config: RetrievalConfig, what: str, plays: list[str], change: str, more: list[str]) -> str:
     body = json.dumps({"query": "用户和灵绯之前约定的暗号", "max_results": 1}, ensure_ascii=False)
     headers = {
         "Content-Type": "application/json",
@@ -170,6 +194,7 @@ def _welcome(config: RetrievalConfig, what: str, plays: list[str], change: str) 
             "Point a live session at it, in the body of CreateLive:",
             "",
             textwrap.dedent(block[2:-2]),
+            *more,
             "",
             "Change what it plays (memmock scenarios lists it all):",
             "",
