@@ -22,7 +22,7 @@ from vcr.serializers import jsonserializer, yamlserializer
 from memmock import cassette_file, documents
 from memmock.cassette import Interaction
 from memmock.cassette_file import CassetteError, Recording, load, save, update
-from memmock.http import Reply, Request
+from memmock.http import AT_ONCE, Reply, Request
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "cassettes"
 SUFFIXES = (".yaml", ".json")
@@ -291,7 +291,7 @@ interactions = st.lists(
         Interaction,
         st.builds(Request, st.sampled_from(["GET", "POST", "NO", "x"]), st.just("/"), headers, bodies),
         any_text.map(lambda text: f"http://h/{text}"),
-        st.builds(Reply, st.integers(200, 999), headers, bodies),
+        st.builds(Reply, st.integers(200, 999), headers, bodies, st.just(AT_ONCE)),
         latin_1,
         any_text,
         st.none() | st.floats(0, 1e12).map(lambda value: round(value, 3)),

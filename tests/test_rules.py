@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memmock.contract import FORBIDDEN_FIELDS, MEMORY_TYPES
-from memmock.http import Reply, Request
+from memmock.http import AT_ONCE, Reply, Request
 from memmock.rules import (
     RULES,
     Severity,
@@ -482,7 +482,7 @@ def test_any_request_can_be_judged(request):
 
 
 @given(
-    st.builds(Reply, st.integers(0, 999), HEADERS, BODIES),
+    st.builds(Reply, st.integers(0, 999), HEADERS, BODIES, st.just(AT_ONCE)),
     st.none() | st.builds(Request, st.just("POST"), st.just("/"), HEADERS, BODIES),
     st.none() | st.floats(),
 )
