@@ -17,7 +17,7 @@ from array import array
 from codecs import utf_32_le_encode
 from collections import defaultdict
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -134,6 +134,44 @@ def query_tokens(text: str, alone: Callable[[str], list[str]] | None) -> set[Tok
         tokens.discard(code)
         tokens.add(~code)
     return tokens
+
+
+def marked(text: str, tokens: set[Token]) -> list[tuple[str, bool]]:
+    """Return `text` in parts, each with whether one of the tokens is found in it."""
+    if not tokens:
+        return [(text, False)] if text else []
+    hit = [False] * len(text)
+    kinds = [_kind(char) for char in text]
+    for kind, group in groupby(range(len(text)), lambda at: kinds[at]):
+        places = [*group]
+        start, end = places[0], places[-1] + 1
+        if kind == "word":
+            if text_tokens(text[start:end]) & tokens:
+                hit[start:end] = [True] * (end - start)
+        elif kind == "run":
+            for at in places:
+                # by itself in the text, it stands alone in its run; in a longer one it is found anywhere
+                single = text_tokens(text[at]) if end - start == 1 else _anywhere(text[at])
+                hit[at] |= bool(single & tokens)
+                if at + 1 < end and _pair(text[at : at + 2]) & tokens:
+                    hit[at] = hit[at + 1] = True
+    parts = ((found, [*group]) for found, group in groupby(range(len(text)), hit.__getitem__))
+    return [(text[group[0] : group[-1] + 1], found) for found, group in parts]
+
+
+def _kind(char: str) -> str:
+    tokens = text_tokens(char)
+    if not tokens:
+        return "space"
+    return "run" if any(isinstance(token, int) for token in tokens) else "word"
+
+
+def _anywhere(char: str) -> set[Token]:
+    return {token for token in text_tokens(char) if isinstance(token, int) and token < 0}
+
+
+def _pair(chars: str) -> set[Token]:
+    return {token for token in text_tokens(chars) if isinstance(token, int) and token >= 2**32}
 
 
 class Index:

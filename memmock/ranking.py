@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 # A hit is worth the product of where it is and what it is of [ours]. Keywords were chosen to be found, a
 # summary only happens to hold its words; and what is looked up says more than when it was.
-_IN_SUMMARY = 1
-_IN_KEYWORDS = 2
-_OF_HINT = 1
-_OF_QUERY = 4
+IN_SUMMARY = 1
+IN_KEYWORDS = 2
+OF_HINT = 1
+OF_QUERY = 4
 
 _LONGEST = 10_000
 """How many characters of a query or a time hint are looked at: enough for any question, and the server
@@ -79,7 +79,7 @@ class _Lanes:
         self._of_token: Counter[Token] = Counter()
         for number, kind in enumerate(types):
             self._of_type[kind] |= (2**32 - 1) << 32 * number
-        for texts, weight in ((summaries, _IN_SUMMARY), (keywords, _IN_KEYWORDS)):
+        for texts, weight in ((summaries, IN_SUMMARY), (keywords, IN_KEYWORDS)):
             for number, text in enumerate(texts):
                 hit = weight << 8 << 32 * number
                 for token in text_tokens(text):
@@ -92,9 +92,9 @@ class _Lanes:
         self, query: set[Token], hint: set[Token] | None, types: Collection[str] | None, count: int
     ) -> list[int]:
         worth = self._of_token
-        scores = self._start + _OF_QUERY * sum(map(worth.__getitem__, query & worth.keys()))
+        scores = self._start + OF_QUERY * sum(map(worth.__getitem__, query & worth.keys()))
         if hint:
-            scores += _OF_HINT * sum(map(worth.__getitem__, hint & worth.keys()))
+            scores += OF_HINT * sum(map(worth.__getitem__, hint & worth.keys()))
         if types:
             scores &= sum(map(self._of_type.__getitem__, set(types)))  # lanes of other types become 0
         lanes = self._lanes.unpack(scores.to_bytes(self._lanes.size, "little"))
@@ -125,10 +125,10 @@ class _Planes:
         self, query: set[Token], hint: set[Token] | None, types: Collection[str] | None, count: int
     ) -> list[int]:
         levels: list[list[int]] = []
-        for tokens, what in ((query, _OF_QUERY), (hint, _OF_HINT)):
+        for tokens, what in ((query, OF_QUERY), (hint, OF_HINT)):
             if tokens:
-                _put(levels, what * _IN_SUMMARY, self._summaries.hits(tokens))
-                _put(levels, what * _IN_KEYWORDS, self._keywords.hits(tokens))
+                _put(levels, what * IN_SUMMARY, self._summaries.hits(tokens))
+                _put(levels, what * IN_KEYWORDS, self._keywords.hits(tokens))
         candidates = 0
         for kind in types or self._of_type:
             candidates |= self._of_type.get(kind, 0)

@@ -17,6 +17,8 @@ from memmock.journal import Journal
 from memmock.memories import builtin
 from memmock.playbook import EVERYTHING, Playbook
 from memmock.provider import Provider
+from memmock.rules import RULES
+from memmock.scenarios import CATALOGUE
 from memmock.server import Server
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
@@ -327,6 +329,23 @@ def test_everything_is_there_in_chinese(served, open_page):
     assert missing == []
     page.click("#language")
     expect(page.locator("#tab-calls")).to_have_text("Calls")
+
+
+def test_scenarios_and_reasons_are_told_in_chinese(served, open_page):
+    page = open_page(served, locale="zh-CN")
+    codes = {code for code in RULES if code.startswith(("REQ", "RES")) and code < "RES6"}
+    assert set(page.evaluate("Object.keys(SENTENCES.zh)")) == {*CATALOGUE, *codes}
+    page.click("#tab-play")
+    page.fill("#scenario-search", "出错，并用")
+    page.click("[data-scenario=server-error]")
+    expect(page.locator("#chosen")).to_contain_text("500：提供方出错，并用 JSON 说明。")
+    page.click("#use")
+    expect(page.locator("#rules-now")).to_contain_text("server-error")
+    served.ask(max_results=0)
+    page.click("#tab-calls")
+    first_line(page).click()
+    expect(page.locator("#detail")).to_contain_text("500：提供方出错，并用 JSON 说明。")
+    expect(page.locator("[data-side=request] .note")).to_contain_text("提供方在此截断响应。")
 
 
 def test_page_is_dark_when_the_system_is_and_can_be_switched(served, open_page):

@@ -92,7 +92,7 @@ def test_edges_are_the_same_each_time_and_no_two_alike(limit):
     found = edges(limit)
     assert found == edges(limit)
     assert len(set(found)) == len(found)
-    assert 150 <= len(found) <= 250
+    assert 250 <= len(found) <= 450
 
 
 def test_edges_are_of_every_outcome():

@@ -2,6 +2,5 @@
 
 from memmock.admin.api import PREFIX, ROUTES, Admin, openapi
 from memmock.admin.gate import is_local
-from memmock.admin.shown import mask_of
 
-__all__ = ["PREFIX", "ROUTES", "Admin", "is_local", "mask_of", "openapi"]
+__all__ = ["PREFIX", "ROUTES", "Admin", "is_local", "openapi"]

@@ -18,16 +18,17 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from memmock import __version__
-from memmock.admin.gate import Gate
+from memmock.admin.gate import PRIVATE, Gate
 from memmock.admin.ranked import ranking
 from memmock.admin.schemas import SCHEMAS, fields
-from memmock.admin.shown import mask_of, plain, shown
+from memmock.admin.shown import plain, shown
 from memmock.errors import MemmockError
 from memmock.http import JSON_TYPE, Reply, Request
 from memmock.journal import retries
 from memmock.memories import Memories, PersonaError, load
 from memmock.persona import CHARACTER
 from memmock.provider import Provider
+from memmock.redaction import mask_of
 from memmock.scenarios import CATALOGUE, named
 from memmock.strictjson import shortened
 
@@ -36,7 +37,6 @@ PREFIX = "/__memmock__/"
 
 _BARE = PREFIX[:-1]
 _POLL_S = 0.01
-_KEPT_PRIVATE = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 
 
 class Admin:
@@ -64,12 +64,10 @@ class Admin:
         settle: Callable[[], Awaitable[None]] | None = None,
         pages: Callable[[Request, Gate], Reply | Awaitable[Reply] | None] = lambda *_: None,
     ) -> None:
-        if token is not None and not re.fullmatch(r"[!-~]+", token):
-            raise MemmockError("the control token must be printable ASCII without spaces, and not empty")
         if provider.path.startswith(_BARE):
             raise MemmockError(f"the path {provider.path} is where the control API is; choose another one")
         self.provider = provider
-        self._gate = Gate(host.lower().removesuffix("."), token)
+        self._gate = Gate.of(host, token)
         self._restore = restore
         self._settle = settle
         self._pages = pages
@@ -93,7 +91,7 @@ class Admin:
             return self._private(Reply.error(400, "invalid_request", str(error)))
 
     def _private(self, reply: Reply) -> Reply:
-        headers = (*reply.headers, *_KEPT_PRIVATE)
+        headers = (*reply.headers, *PRIVATE)
         if not self.provider.playbook.is_open():  # kept connections are about to be closed: say so
             headers += (("Connection", "close"),)
         return reply._replace(headers=headers)

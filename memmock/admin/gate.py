@@ -7,9 +7,14 @@ import ipaddress
 import re
 from typing import NamedTuple
 
+from memmock.errors import MemmockError
 from memmock.http import JSON_TYPE, Reply, Request
 from memmock.strictjson import shortened
 
+PRIVATE = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
+"""Headers of every answer that is given behind a gate."""
+
+_TOKEN = "its control API needs a token: start it with --control-token"
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(:[0-9]*)?", re.IGNORECASE)
 
 
@@ -21,7 +26,18 @@ class Gate(NamedTuple):
 
     host: str
     token: str | None
-    way_out: str = "its control API needs a token: start it with --control-token"
+    way_out: str = _TOKEN
+
+    @classmethod
+    def of(cls, host: str, token: str | None, way_out: str = _TOKEN) -> Gate:
+        """Return the gate of a server that listens on `host`.
+
+        Raises:
+            MemmockError: the token is empty, or cannot be sent in a header.
+        """
+        if token is not None and not re.fullmatch(r"[!-~]+", token):
+            raise MemmockError("the control token must be printable ASCII without spaces, and not empty")
+        return cls(host.lower().removesuffix("."), token, way_out)
 
     def refusal(self, request: Request, *, proof: bool = True, own: bool = False) -> Reply | None:
         """Return why a request is not let in; None when it is.

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 from memmock.contract import DEFAULT_MAX_RESULTS, MEMORY_TYPES
 from memmock.errors import MemmockError
-from memmock.hits import Token, query_tokens, standing_alone, text_tokens
+from memmock.hits import Token, marked, query_tokens, standing_alone, text_tokens
 from memmock.memories import Memories
 from memmock.persona import PersonaMemory
+from memmock.ranking import IN_KEYWORDS, IN_SUMMARY, OF_HINT, OF_QUERY
 from memmock.strictjson import shortened
 
 MOST_SHOWN = 100
 """So many memories of a ranking are shown, the best ones."""
-_WORTH = {"query": 4, "time_hint": 1}
-_PLACES = {"summary": 1, "keywords": 2}
-"""What a hit is worth: the product of what it is of and where it is, as in `ranking`."""
-
-Parts = list[tuple[str, bool]]
-"""A text in parts, each with whether it is hit."""
+_OF = {"query": OF_QUERY, "time_hint": OF_HINT}
+_IN = {"summary": IN_SUMMARY, "keywords": IN_KEYWORDS}
+"""What a hit is worth: the product of what it is of and where it is."""
 
 
 def ranking(
@@ -62,7 +59,7 @@ def _hits(memory: PersonaMemory, asked: dict[str, str]) -> dict[str, Any]:
         tokens = query_tokens(text, alone)
         for place, its in held.items():
             found = tokens & its
-            score += _WORTH[what] * _PLACES[place] * len(found)
+            score += _OF[what] * _IN[place] * len(found)
             wanted[place] |= found
     return {
         "id": memory.id,
@@ -71,43 +68,3 @@ def _hits(memory: PersonaMemory, asked: dict[str, str]) -> dict[str, Any]:
         "summary": marked(memory.summary, wanted["summary"]),
         "keywords": [marked(word, wanted["keywords"]) for word in memory.keywords],
     }
-
-
-def marked(text: str, tokens: set[Token]) -> Parts:
-    """Return a text in parts, those marked that one of the tokens is found in."""
-    if not tokens:
-        return [(text, False)] if text else []
-    hit = [False] * len(text)
-    kinds = [_kind(char) for char in text]
-    for kind, group in groupby(range(len(text)), lambda at: kinds[at]):
-        places = [*group]
-        start, end = places[0], places[-1] + 1
-        if kind == "word":
-            if text_tokens(text[start:end]) & tokens:
-                hit[start:end] = [True] * (end - start)
-        elif kind == "run":
-            for at in places:
-                # by itself in the text, it stands alone in its run; in a longer one it is found anywhere
-                single = text_tokens(text[at]) if end - start == 1 else _anywhere(text[at])
-                hit[at] |= bool(single & tokens)
-                if at + 1 < end and _pair(text[at : at + 2]) & tokens:
-                    hit[at] = hit[at + 1] = True
-    return [
-        ("".join(text[at] for at in group), found)
-        for found, group in ((found, [*group]) for found, group in groupby(range(len(text)), hit.__getitem__))
-    ]
-
-
-def _kind(char: str) -> str:
-    tokens = text_tokens(char)
-    if not tokens:
-        return "space"
-    return "run" if any(isinstance(token, int) for token in tokens) else "word"
-
-
-def _anywhere(char: str) -> set[Token]:
-    return {token for token in text_tokens(char) if isinstance(token, int) and token < 0}
-
-
-def _pair(chars: str) -> set[Token]:
-    return {token for token in text_tokens(chars) if isinstance(token, int) and token >= 2**32}

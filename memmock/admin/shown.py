@@ -9,7 +9,6 @@ from typing import Any
 
 from memmock.journal import Call
 from memmock.redaction import MASK, SECRET_NAME
-from memmock.redaction import mask_of as mask_of
 from memmock.strictjson import shortened
 
 

@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from memmock.cli.live_log import violation_line
-from memmock.cli.target import target, target_options
+from memmock.cli.target import refuse_target, target, target_options
 from memmock.cli.text import count
 from memmock.contract import MEMORY_TYPES, Retrieval, RetrievalConfig
 from memmock.strictjson import printable
@@ -93,18 +92,10 @@ def _asked(config: RetrievalConfig, retrieval: Retrieval) -> dict[str, Any]:
     return Retrieved.of(config, exchange).to_json()
 
 
-_OF_THE_SESSION = ("endpoint", "authorization", "timeout_ms", "max_response_bytes")
-"""Options that a live session has been told already."""
-
-
 def _through(live: str, retrieval: Retrieval, control_token: str | None) -> dict[str, Any]:
     from memmock.cli.live_client import retrieved
 
-    context = click.get_current_context()
-    for name in _OF_THE_SESSION:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} is not for --live: the live session was created with its own")
+    refuse_target("is not for --live: the live session was created with its own")
     if not retrieval.live_id:
         raise click.UsageError("--live needs --live-id, the id that CreateLive answered")
     asked = retrieval.to_json()

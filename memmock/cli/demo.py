@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import click
-from click.core import ParameterSource
 
-from memmock.cli.target import target, target_options
+from memmock.cli.target import refuse_target, target, target_options
 from memmock.strictjson import printable
 
 
@@ -41,7 +40,7 @@ def command(
     if through_live:
         from memmock.cli.live_demo import through
 
-        _refuse_target()
+        refuse_target("is not for --through-live, which asks the built-in provider")
         found = through(port)
     elif port is not None:
         raise click.UsageError("--port is for --through-live, which is not given")
@@ -85,11 +84,3 @@ def _asked(endpoint: str | None, authorization: str, timeout_ms: int, max_respon
             )
             click.echo("\n".join(lines))
     return found
-
-
-def _refuse_target() -> None:
-    context = click.get_current_context()
-    for name in ("endpoint", "authorization", "timeout_ms", "max_response_bytes"):
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} is not for --through-live, which asks the built-in provider")

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memmock.cli.listening import DEFAULT_PORT, address_options, log_option
 from memmock.contract import DEFAULT_AUTHORIZATION, DEFAULT_MAX_RESPONSE_BYTES, DEFAULT_PATH, RetrievalConfig
 from memmock.errors import MemmockError
 
 if TYPE_CHECKING:
     from memmock.admin import Admin
-    from memmock.live import Live
+    from memmock.live import Live, Lives
 
 DEFAULT_LIVE_PORT = 8766
 _MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -21,14 +22,7 @@ _MAX_BODY_BYTES = 32 * 1024 * 1024
 
 
 @click.command("live", short_help="Stand in for the live service: CreateLive, retrievals.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_LIVE_PORT,
-    show_default=True,
-    help="The port to listen on; 0 takes a free one.",
-)
+@address_options(DEFAULT_LIVE_PORT)
 @click.option(
     "--max-response-bytes",
     type=click.IntRange(1),
@@ -44,14 +38,7 @@ _MAX_BODY_BYTES = 32 * 1024 * 1024
     metavar="TOKEN",
     help="What a retrieval on demand asks for as a Bearer token.  [env: MEMMOCK_CONTROL_TOKEN]",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json prints one line when ready and one a request.",
-)
+@log_option("request")
 def command(
     host: str, port: int, max_response_bytes: int, seed: int, control_token: str | None, form: str
 ) -> None:
@@ -59,12 +46,13 @@ def command(
 
     Nothing can be joined or watched there: a live session is its memory_retrieval block and an id.
     """
-    from memmock.admin import PREFIX, is_local, mask_of
+    from memmock.admin import PREFIX, is_local
     from memmock.cli.live_log import live_log
     from memmock.connection import Limits
     from memmock.inspector import Inspector, Subject
     from memmock.journal import Journal
     from memmock.live import LIVES_PATH, Live, Lives
+    from memmock.redaction import mask_of
     from memmock.server import Server
 
     lives = Lives(seed=seed, max_response_bytes=max_response_bytes)
@@ -75,6 +63,7 @@ def command(
             journal=retrievals,
             endpoint=lambda: server.url + LIVES_PATH,
             secrets=(control_token,),
+            limit_bytes=max_response_bytes,
         )
     )
     live = Live(lives, host=host, token=control_token, retrievals=retrievals, pages=inspector.answer)
@@ -82,8 +71,7 @@ def command(
     server.bind()
     try:
         if form == "json":
-            facts = {"lives": server.url + LIVES_PATH, "control": server.url + PREFIX}
-            ready = json.dumps(facts)
+            ready = json.dumps({"lives": server.url + LIVES_PATH, "control": server.url + PREFIX})
         else:
             reachable = control_token is not None or is_local(host)
             provider = RetrievalConfig(_PROVIDER, DEFAULT_AUTHORIZATION)
@@ -103,23 +91,22 @@ def command(
         server.stop()
 
 
-_PROVIDER = f"http://127.0.0.1:8765{DEFAULT_PATH}"
+_PROVIDER = f"http://127.0.0.1:{DEFAULT_PORT}{DEFAULT_PATH}"
 """Where `memmock serve` is, as the example in the welcome says."""
 _NO_RETRIEVALS = "Others may reach this server, so it makes no retrievals; --control-token turns them on."
 
 
-def mounted(admin: Admin, seed: int, max_response_bytes: int, host: str, control_token: str | None) -> Live:
+def mounted(admin: Admin, lives: Lives, *, host: str, token: str | None) -> Live:
     """Return the live twin in front of the control API of a mock provider.
 
     Raises:
         MemmockError: the provider's path is that of the live sessions.
     """
-    from memmock.live import LIVES_PATH, Live, Lives
+    from memmock.live import LIVES_PATH, Live
 
     if admin.provider.path.startswith(LIVES_PATH):
         raise MemmockError(f"the path {admin.provider.path} is where live sessions are; choose another one")
-    lives = Lives(seed=seed, max_response_bytes=max_response_bytes)
-    return Live(lives, host=host, token=control_token, other=admin)
+    return Live(lives, host=host, token=token, other=admin)
 
 
 def create_body(config: RetrievalConfig) -> str:

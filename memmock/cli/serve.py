@@ -79,15 +79,16 @@ def command(
 
     Which scenario is played can be changed while it runs: the control API is under /__memmock__/.
     """
-    from memmock.admin import PREFIX, Admin, is_local, mask_of
+    from memmock.admin import PREFIX, Admin, is_local
     from memmock.cli.call_log import CallLog, as_json, as_json_at_end, as_text, as_text_at_end
     from memmock.cli.live import mounted, twin_help
     from memmock.cli.live_log import live_log
     from memmock.inspector import Inspector, Subject
-    from memmock.live import LIVES_PATH
+    from memmock.live import LIVES_PATH, Lives
     from memmock.memories import builtin, load
     from memmock.playbook import EVERYTHING, Playbook
     from memmock.provider import Provider
+    from memmock.redaction import mask_of
     from memmock.scenario_file import OwnScenarios, read
     from memmock.server import Elsewhere, Server
 
@@ -129,7 +130,8 @@ def command(
         settle=lambda: server.follow_door(),
         pages=inspector.answer,
     )
-    live = mounted(admin, live_seed, max_response_bytes, host, control_token) if twin else None
+    lives = Lives(seed=live_seed, max_response_bytes=max_response_bytes)
+    live = mounted(admin, lives, host=host, token=control_token) if twin else None
     server = Server(live or admin, host=host, port=port, door=playbook)
     playbook.changed = server.look
     elsewhere = Elsewhere(server)
@@ -151,11 +153,12 @@ def command(
             ready = json.dumps(facts if seed is None else {**facts, "seed": seed})
         else:
             whose = "character 01" if persona is None else persona
-            plays = [rule.description for rule in playbook.rules]
-            change = _change(control, control_token is not None) if reachable else _NO_CONTROL
-            more = ["", *twin_help(server.url, config, reachable=reachable)] if twin else []
-            more += ["", "Watch it in a browser:", "", control] if reachable else []
-            ready = _welcome(config, f"{len(memories):,} memories of {whose}", plays, change, more)
+            lines = [f"memmock serves {len(memories):,} memories of {whose} at {config.endpoint}"]
+            lines += _plays([rule.description for rule in playbook.rules])
+            lines += _asking(config)
+            lines += ["", *twin_help(server.url, config, reachable=reachable)] if twin else []
+            lines += _controlling(control, token=control_token is not None) if reachable else _NO_CONTROL
+            ready = "\n".join([*lines, "", "Calls (Ctrl-C to stop):"])
         line, end = (as_json, as_json_at_end) if form == "json" else (as_text, as_text_at_end)
         mask = mask_of(authorization, control_token)
         calls = CallLog(
@@ -171,48 +174,49 @@ def command(
         elsewhere.stop()
 
 
-def _welcome(config: RetrievalConfig, what: str, plays: list[str], change: str, more: list[str]) -> str:
+def _plays(plays: list[str]) -> list[str]:
+    return ["", "It plays, the first that applies:", *(f"  {play}" for play in plays)] if plays else []
+
+
+def _asking(config: RetrievalConfig) -> list[str]:
+    """Return the lines that say how to ask the provider, by hand and by a live session."""
     body = json.dumps({"query": "用户和灵绯之前约定的暗号", "max_results": 1}, ensure_ascii=False)
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json",
         "Authorization": config.authorization,
     }
-    lines = [f"  -H {shlex.quote(f'{name}: {value}')} \\" for name, value in headers.items()]
     block = json.dumps({"memory_retrieval": config.to_json()}, ensure_ascii=False, indent=2)
-    return "\n".join(
-        [
-            f"memmock serves {what} at {config.endpoint}",
-            *(["", "It plays, the first that applies:", *(f"  {play}" for play in plays)] if plays else []),
-            "",
-            "Ask it:",
-            "",
-            f"curl -s {shlex.quote(config.endpoint)} \\",
-            *lines,
-            f"  -d {shlex.quote(body)}",
-            "",
-            "Point a live session at it, in the body of CreateLive:",
-            "",
-            textwrap.dedent(block[2:-2]),
-            *more,
-            "",
-            "Change what it plays (memmock scenarios lists it all):",
-            "",
-            change,
-            "",
-            "Calls (Ctrl-C to stop):",
-        ]
-    )
+    return [
+        "",
+        "Ask it:",
+        "",
+        f"curl -s {shlex.quote(config.endpoint)} \\",
+        *(f"  -H {shlex.quote(f'{name}: {value}')} \\" for name, value in headers.items()),
+        f"  -d {shlex.quote(body)}",
+        "",
+        "Point a live session at it, in the body of CreateLive:",
+        "",
+        textwrap.dedent(block[2:-2]),
+    ]
 
 
-_NO_CONTROL = "Others may reach this server, so its control API is off; --control-token turns it on."
+_CHANGE = ["", "Change what it plays (memmock scenarios lists it all):", ""]
+_NO_CONTROL = [
+    *_CHANGE,
+    "Others may reach this server, so its control API is off; --control-token turns it on.",
+]
 
 
-def _change(control: str, token: bool) -> str:
-    lines = [
+def _controlling(control: str, *, token: bool) -> list[str]:
+    """Return the lines that say how to watch, and how to change what is played."""
+    return [
+        "",
+        "Watch it in a browser:",
+        "",
+        control,
+        *_CHANGE,
         f"curl -s -X PUT {control}scenario \\",
+        *(['  -H "Authorization: Bearer $MEMMOCK_CONTROL_TOKEN" \\'] if token else []),
         "  -H 'Content-Type: application/json' -d '{\"use\": \"late\"}'",
     ]
-    if token:
-        lines.insert(1, '  -H "Authorization: Bearer $MEMMOCK_CONTROL_TOKEN" \\')
-    return "\n".join(lines)

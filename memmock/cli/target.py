@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from memmock.contract import (
     DEFAULT_AUTHORIZATION,
@@ -62,6 +63,18 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def refuse_target(why: str) -> None:
+    """Refuse an option of `target_options` on the command line; `why` follows its name.
+
+    Raises:
+        click.UsageError: there is one.
+    """
+    context = click.get_current_context()
+    for name in ("endpoint", "authorization", "timeout_ms", "max_response_bytes"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}")
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from memmock.scenarios.scenario import Door
 
 DEFAULT_TIMEOUT_MS = 300
 """What a consumer under test is configured with: short, so that a check does not take long [ours]."""
-AUTHORIZATION = "Bearer memmock-4f1c9a7e"
+AUTHORIZATION = "Bearer 4f1c9a7e-memmock-7b3d52c8"
 """What it is configured with when an act has nothing else; made up, and easy to find in what it says."""
 PLAIN: Mapping[str, Any] = MappingProxyType(
     {

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,8 +29,10 @@ GRACE_S = 1.5
 """How much longer than its time a consumer may be silent before it is given up [ours]."""
 START_S = 15.0
 """How long a consumer may take to start and to answer its first call [ours]."""
-PATH = f"/gateway{DEFAULT_PATH}"
+PATH = f"/Gateway{DEFAULT_PATH}"
 _CLOSING_S = 0.5
+_DRAINED_S = 0.1
+"""After this time a consumer that goes on reading has read much more than it needs."""
 _SUMMARIES = (
     "用户喜欢喝茉莉花茶，不加糖 🍵。",
     "The user moved to 杭州 in May, and likes the rain there.",
@@ -94,6 +97,8 @@ class Bench:
         """Return what was seen of one act. A consumer that is not running is started first."""
         self.start()
         seen = self._play(act, self._time_ms(act) / 1000 + GRACE_S)
+        if any(arrival.sent is None and arrival.reply.delivery.endless for arrival in seen.arrivals):
+            seen = self._later(seen)
         for arrival in seen.arrivals:
             if arrival.sent is None and arrival.reply.delivery.ending in ("close", "reset"):
                 self._wait_for_close(arrival)
@@ -138,6 +143,14 @@ class Bench:
             arrivals = tuple(note.arrival(sending[note.elsewhere]) for note in notes)
         self._server.check()
         return Seen(act, config, told, arrivals, connections, timeout_ms, self.pace_s)
+
+    def _later(self, seen: Seen) -> Seen:
+        """Return what is seen a moment later, of a reply without an end: does the consumer still read?"""
+        with self._over:
+            self._over.wait_for(lambda: all(note.sent is not None for note in self._notes), _DRAINED_S)
+            sending = [self._server.sending(), self._other.sending()]
+            arrivals = tuple(note.arrival(sending[note.elsewhere]) for note in self._notes)
+        return replace(seen, arrivals=arrivals)
 
     def _time_ms(self, act: Act) -> int:
         return round(self.timeout_ms * act.time_factor) if act.timeout_ms is None else act.timeout_ms

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from itertools import groupby
 
 from memmock.conformance.finding import Outcome
 from memmock.consumer_conformance import acts
@@ -270,7 +271,9 @@ def cause_of(problem: Problem, seen: tuple[Seen, ...]) -> tuple[str, ...]:
 
 def state_problem(problem: Problem, scene: tuple[Act, ...], good: Seen) -> Problem:
     """Return what it means that a good call went wrong after others, and goes well by itself."""
-    names = ", ".join("this reply" if act.case is not None else act.name for act in scene)
+    played = groupby("this reply" if act.case is not None else act.name for act in scene)
+    counted = ((name, len(list(same))) for name, same in played)
+    names = ", ".join(name if count == 1 else f"{name}*{count}" for name, count in counted)
     return Problem(
         RULES["CON405"],
         f"the call after {names} gives {shown(good)}, and goes well by itself ({problem.message})",

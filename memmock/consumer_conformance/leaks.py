@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator, Mapping
 
@@ -14,6 +15,8 @@ from memmock.strictjson import pointer, shortened, walk
 
 _SHORTEST_TOKEN = 8
 """A shorter authorization may stand in any text by chance."""
+_SHORTEST_PART = 6
+"""So many characters at either end of a long authorization are more than logs are wont to show [ours]."""
 _RUN = 16
 """So many characters in common are no chance [ours]."""
 _MOST_MESSAGE = 4000
@@ -42,10 +45,12 @@ def leak_problems(seen: Seen) -> Iterator[Problem]:
 def _authorization(seen: Seen, texts: list[str]) -> Iterator[Problem]:
     value = str(seen.memory_retrieval["authorization"]).strip()
     token = value.rpartition(" ")[2]
-    secrets = [each for each in (value, token) if len(each) >= _SHORTEST_TOKEN]
-    secrets = [
-        each for each in secrets if not any(each in text for text in texts)
-    ]  # else the provider said it
+    coded = [base64.b64encode(each.encode()).decode().rstrip("=") for each in (value, token)]
+    secrets = [each for each in (value, token, *coded) if len(each) >= _SHORTEST_TOKEN]
+    if len(token) >= 2 * _SHORTEST_PART:
+        secrets += [token[-_SHORTEST_PART:], token[:_SHORTEST_PART]]
+    # what the provider itself has said is not told by the consumer
+    secrets = [each for each in secrets if not any(each in text for text in texts)]
     for steps, told in walk(seen.told.value):
         names = list(told) if isinstance(told, dict) else [told]
         if any(isinstance(name, str) and each in name for name in names for each in secrets):

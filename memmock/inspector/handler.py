@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from memmock import __version__
 from memmock.admin import PREFIX
-from memmock.admin.gate import Gate
+from memmock.admin.gate import PRIVATE, Gate
 from memmock.contract import MEMORY_TYPES
 from memmock.demo import DEMO
 from memmock.errors import MemmockError
@@ -23,8 +23,7 @@ from memmock.journal import Call
 from memmock.scenarios import FAMILIES
 from memmock.strictjson import shortened
 
-_PRIVATE = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
-_STREAM = (("Content-Type", "text/event-stream"), *_PRIVATE)
+_STREAM = (("Content-Type", "text/event-stream"), *PRIVATE)
 _BARE = PREFIX[:-1]
 
 
@@ -37,9 +36,7 @@ class Inspector:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self._id = secrets.token_hex(
-            8
-        )  # tells a server that was started anew, whose calls count from 1 again
+        self._id = secrets.token_hex(8)  # tells a server that was started anew: its calls count from 1 again
         self._feed = Feed(subject, self._hello)
 
     @property
@@ -104,15 +101,13 @@ class Inspector:
 class Inspected:
     """Puts the inspector in front of a handler.
 
-    `host` is where the handler's server listens; where others may reach it there, a `token` is needed.
+    `host` is where the handler's server listens; where others may reach it there, there is no page.
     """
 
-    def __init__(
-        self, handler: Handler, inspector: Inspector, *, host: str, token: str | None = None
-    ) -> None:
+    def __init__(self, handler: Handler, inspector: Inspector, *, host: str) -> None:
         self._handler = handler
         self._inspector = inspector
-        self._gate = Gate(host.lower().removesuffix("."), token, _WAY_OUT)
+        self._gate = Gate.of(host, None, _WAY_OUT)
 
     def __call__(self, request: Request) -> Reply | Awaitable[Reply]:
         """Answer for the page, and pass everything else on."""
@@ -133,7 +128,7 @@ def _opened(call: Call, subject: Subject) -> dict[str, Any]:
 
 
 def _private(reply: Reply) -> Reply:
-    return reply._replace(headers=(*reply.headers, *_PRIVATE))
+    return reply._replace(headers=(*reply.headers, *PRIVATE))
 
 
 def _number(request: Request, name: str) -> int:

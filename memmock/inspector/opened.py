@@ -41,7 +41,11 @@ def opened(call: Call, subject: Subject) -> dict[str, Any]:
         "retry_of": retries(subject.journal.calls).get(call.number),
         "scenario": None
         if scenario is None
-        else {"summary": mask(scenario.summary), "outcomes": list(scenario.outcomes)},
+        else {
+            "name": scenario.name,
+            "summary": mask(scenario.summary),
+            "outcomes": list(scenario.outcomes),
+        },
         "request": {
             "line": mask(f"{request.method} {request.target} HTTP/{request.version}"),
             "headers": _headers(request.headers, subject, call),

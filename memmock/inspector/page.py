@@ -1,4 +1,4 @@
-"""The page: one file, and the headers that let it do nothing but what it is for."""
+"""The page: put together from `data/inspector`, with headers that let it do nothing but what it is for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from importlib import resources
 
 from memmock.http import Reply
 
+_SCRIPTS = (
+    "words", "sentences", "server", "calls", "call", "scenario", "memories", "durations", "frame",
+)  # fmt: skip
+"""The parts of the script, in the order in which they run."""
+
 
 @cache
 def page() -> Reply:
@@ -19,7 +24,9 @@ def page() -> Reply:
     their hashes, ask this server, and nothing else; text can never become markup in it, nor can another page
     frame it.
     """
-    text = (resources.files("memmock") / "data" / "inspector.html").read_text(encoding="utf-8")
+    style, script = _file("style.css"), "".join(_file(f"{name}.js") for name in _SCRIPTS)
+    text = _file("page.html").replace("<style></style>", f"<style>\n{style}</style>")
+    text = text.replace("<script></script>", f"<script>\n{script}</script>")
     policy = "; ".join(
         [
             "default-src 'none'",
@@ -43,6 +50,10 @@ def page() -> Reply:
         ("Cross-Origin-Resource-Policy", "same-origin"),
     )
     return Reply(200, headers, text.encode())
+
+
+def _file(name: str) -> str:
+    return (resources.files("memmock") / "data" / "inspector" / name).read_text(encoding="utf-8")
 
 
 def _hashes(tag: str, text: str) -> str:

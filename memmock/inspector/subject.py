@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from memmock.admin.shown import mask_of
 from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES
 from memmock.errors import MemmockError
 from memmock.http import Request
 from memmock.journal import Call, Journal
 from memmock.provider import Provider
-from memmock.redaction import Redactor
+from memmock.redaction import Redactor, mask_of
 from memmock.scenarios import Scenario, named
 
 Kind = Literal["serve", "record", "replay", "live"]

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 
 from memmock import strictjson
 from memmock.admin import PREFIX
-from memmock.admin.gate import Gate
+from memmock.admin.gate import PRIVATE, Gate
 from memmock.contract import MEMORY_TYPES, Retrieval
 from memmock.errors import MemmockError
 from memmock.http import Delivery, Handler, Headers, How, Reply, Request, Sent
@@ -39,7 +39,6 @@ def retrieve_path(live_id: str) -> str:
     return f"{_CONTROL}/{live_id}/retrieve"
 
 
-_KEPT_PRIVATE = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 _LARGE_BYTES = 128 * 1024
 """A body over this is read in a thread, since it would keep the other clients waiting."""
 _REASONS = {400: "BAD_REQUEST", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
@@ -69,12 +68,10 @@ class Live:
         retrievals: Journal | None = None,
         pages: Callable[[Request, Gate], Reply | Awaitable[Reply] | None] = lambda *_: None,
     ) -> None:
-        if token is not None and not re.fullmatch(r"[!-~]+", token):
-            raise MemmockError("the control token must be printable ASCII without spaces, and not empty")
         self.lives = lives
         self.journal = Journal()
         self.retrievals = Journal() if retrievals is None else retrievals
-        self._gate = Gate(host.lower().removesuffix("."), token)
+        self._gate = Gate.of(host, token)
         self._other = other
         self._pages = pages
 
@@ -109,7 +106,7 @@ class Live:
         kept = Request(request.method, request.path, client=request.client, connection=request.connection)
         shown = reply if request.method == "POST" or reply.status != 200 else reply._replace(body=b"")
         self.journal.add(kept, shown, received_at, time.perf_counter() - start)
-        return reply._replace(headers=(*reply.headers, *_KEPT_PRIVATE))
+        return reply._replace(headers=(*reply.headers, *PRIVATE))
 
     # ---- the live service's API
 

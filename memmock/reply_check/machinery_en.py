@@ -64,9 +64,10 @@ _SAYS = (
     r"|indicates?|confirms?|confirmed|lists?"
     r"|contains?|threw|errored|suggests|has (?:you|your|a record|no|it)|is (?:down|slow|unavailable"
     r"|not responding|timing out|offline|broken|empty)"
-    r"|isn't (?:responding|available|working)|didn't (?:return|respond|find|answer|give|have)|doesn't "
-    r"(?:have|show|return|contain|list)|couldn't find"
-    r"|had (?:nothing|no|your|an))\b"
+    r"|isn't (?:responding|available|working)"
+    r"|(?:can't|cannot|couldn't) (?:retrieve|access)|can(?:'t|not) find"
+    r"|didn't (?:return|respond|find|answer|give|have)|doesn't (?:have|show|return|contain|list)"
+    r"|couldn't find|had (?:nothing|no|your|an))\b"
 )
 
 FIRM = {
@@ -103,7 +104,7 @@ FIRM = {
         rf"|into|inside|off|with|using|via|at) (?:{_THE})?{_KIND}(?:{_STORE}|(?<=my )systems?(?![\w-])"
         rf"|(?<=the )system(?![\w-])(?! of\b)){_OTHERS}",
         rf"{_I}(?:retriev\w+|fetch\w*|load(?:ed|ing)?|access(?:ed|ing)?|pull(?:ed|ing)? up|quer\w+) (?:"
-        r"(?:the|your|a|an|some|two|three|relevant|stored|saved|past|that|those|all|of"
+        r"(?:the|your|a|an|some|[0-9]+|two|three|four|five|several|relevant|stored|saved|past|that|those|all|of"
         r"|user|about you) ){0,4}(?:memor(?:y|ies)|records?|preferences?|profiles?|data|information|entr"
         r"(?:y|ies)|user)\b",
         r"\b(?:according to|based on|per|as per|judging by|going by|thanks to|courtesy of|based off) "
@@ -118,6 +119,7 @@ FIRM = {
         rf"(?:{_STORE}|system) that\b",
         rf"{_I}(?:have|had|got|received|was given|were given) (?:direct )?(?:access to )?(?:{_THE}){_KIND}"
         rf"(?:json|database|api|memory tool|tool output)(?![\w-]){_OTHERS}",
+        rf"{_I}(?:don't|do not|no longer) have access to (?:{_THE})?{_KIND}{_STORE}{_OTHERS}",
         r"\b(?:according to|based on|per|as per) (?:my|our) (?:internal |stored |own )?(?:records?|logs?"
         r"|files?|data)(?![\w-])(?! (?:collection|player|label|you))",
         r"\b(?:my|our) (?:internal |stored )?(?:records?|logs?|data|files?) (?:show|say|indicate|tell"
@@ -134,6 +136,8 @@ FIRM = {
         rf",? ){{0,2}}(?P<what>(?:the|my|our) {_KIND}(?:{_STORE}|tools?|system|server|search|lookup|query) "
         rf"(?:{_SAYS})(?: (?:that|me|back|up|with)){{0,2}})(?=:? [\"'“]?(?:(?:you|your|our)\b|the (?:user"
         r"|password|code)))",
+        r"\bthe provider (?:just |has )?(?:returned|gave me|sent me) your"
+        r"(?! (?:call|money|deposit|payment|order))",
     ),
     "tells of its own instructions": (
         r"\b(?:my|the|our) system prompt\b|\bmy (?:initial |original )?prompt(?! reply| response| answer|ly"
@@ -153,7 +157,8 @@ LOOSE = {
         rf"(?:{_STORE}|tools?|functions?|system)(?: now| first)?)(?=\s*(?:[.,!…;:)\]*—]|$|for (?:you|that"
         rf"|this|your)|to {_LOOKUP}))",
         r"\b(?:tool|function|api|memory|database) calls?\b|\b(?:tool|function)[- ]calling\b",
-        r"\bfake (?:memory )?(?:provider|api)\b|\bmemory (?:api|provider|endpoint|service|plugin|tool"
+        r"\b(?:fake|mock) (?:memory )?(?:provider|api)\b"
+        r"|\bmemory (?:api|provider|endpoint|service|plugin|tool"
         r"|database|store|retrieval|lookup|query|backend)s?\b",
         r"\b(?:api|http|json|tool|endpoint) (?:responses?|results?|output|payload|request|object|errors?)\b",
         r"\b(?:with|using|via|through) (?:the help of )?(?:an?|the) (?:api|(?:memory|search|lookup"
