@@ -139,6 +139,11 @@ def check_files(options: Mapping[str, Any], tests_file: str) -> None:
     from memmock import documents
     from memmock.conformance import baseline
 
+    output = options["output"]
+    if output is not None and not Path(output).parent.is_dir():
+        raise MemmockError(f"{output}: there is no such directory")
+    if output is not None and Path(output).is_dir():
+        raise MemmockError(f"{output}: is a directory")
     if options["baseline"] is not None:
         baseline.check_path(options["baseline"])
     if options["tests"] is not None:

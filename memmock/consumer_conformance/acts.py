@@ -158,6 +158,11 @@ def _many(stage: Stage) -> Reply:
     return Reply.json({"memories": [{"summary": f"{n}: {mine}", "type": "other"} for n in range(24)]})
 
 
+def _cookie(stage: Stage) -> Reply:
+    reply = stage.answer()
+    return reply._replace(headers=(*reply.headers, ("Set-Cookie", "session=4711; Path=/")))
+
+
 def _large_error(stage: Stage) -> Reply:
     return Reply(500, (("Content-Type", "text/plain"),), b"no memories today, sorry. " * 12_000)
 
@@ -180,6 +185,7 @@ def _in_long_time(stage: Stage) -> Reply:
 
 _OWN = (
     _own("many-memories", "24 memories come, none with an id.", _many, "ok"),
+    _own("sets-a-cookie", "The answer sets a cookie, which must not come back.", _cookie, "ok"),
     _own(
         "exact-limit-chunked", "The body has exactly the allowed size, in small chunks.", _exact_chunks, "ok"
     ),

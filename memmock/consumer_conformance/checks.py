@@ -25,6 +25,8 @@ Progress = Callable[[int, int], None]
 
 _MOST_SILENT = 12
 """A consumer that was silent so often is given up."""
+_MOST_SLOW = 6
+"""And so is one that takes too long for so many plain calls in a row."""
 _SURE_SILENT = 3
 """After so many silences another one need not be shown twice."""
 _SURE = 3
@@ -97,7 +99,7 @@ class _Run:
         self._bench = bench
         self._codes = codes
         self._found: dict[tuple[str, ...], Finding] = {}
-        self._silent = 0
+        self._silent = self._slow = 0
         self._played: set[str] = set()
         self._always: set[tuple[str, ...]] = set()
         """The causes of what is wrong with the honest answer too, by itself."""
@@ -115,6 +117,8 @@ class _Run:
             self._act(act)
             if self._silent >= _MOST_SILENT:
                 return f"the consumer was silent {self._silent} times"
+            if self._slow >= _MOST_SLOW:
+                return "the consumer does not answer a plain call in time"
         if in_a_row:
             self._in_a_row()
         progress(len(todo), len(todo))
@@ -165,13 +169,13 @@ class _Run:
         codes = {problem.rule.code for problem in found}
         late = is_late(seen, codes)
         for attempt in range(2):
+            self._bench.play(acts.GOOD)
             once_more = {problem.rule.code for problem in self._judged(self._bench.play(act))}
             sure = [problem for problem in found if problem.rule.code in once_more]
             if sure and (attempt or not late):
                 return sure, bool(attempt) and not late
             if late and not sure:
                 return [], False
-            self._bench.play(acts.GOOD)
         return found, True
 
     def _judged(self, seen: Seen) -> list[Problem]:
@@ -179,6 +183,7 @@ class _Run:
 
     def _wrong(self, good: Seen) -> list[Problem]:
         """Return what is wrong with a good call, and is not always so, whatever rules are looked at."""
+        self._slow = self._slow + 1 if shown(good) == "timeout" else 0
         return [each for each in self._all(good) if cause_of(each, (good,)) not in self._always]
 
     def _all(self, seen: Seen) -> list[Problem]:
@@ -259,7 +264,7 @@ def cause_of(problem: Problem, seen: tuple[Seen, ...]) -> tuple[str, ...]:
     last = seen[-1]
     code = problem.rule.code
     if code == "CON101":
-        return code, " ".join(expected_outcomes(last)), shown(last)
+        return code, expected_outcomes(last)[0], shown(last)
     if code == "CON001":
         lines = last.told.errors.strip().splitlines()
         return code, last.told.failure, lines[-1][:80] if lines else ""

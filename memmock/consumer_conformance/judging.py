@@ -7,14 +7,16 @@ depends on the calls before it (CON405) is for the run, which compares several.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from memmock.consumer_conformance.act import Seen
+from memmock.consumer_conformance.act import Arrival, Seen
 from memmock.consumer_conformance.finding import Problem
 from memmock.consumer_conformance.judging_requests import first_arrival, request_problems
 from memmock.consumer_conformance.leaks import leak_problems
 from memmock.http import AT_ONCE, Reply
 from memmock.readings import Reading, mismatch, readings
+from memmock.reply_case import ReplyCase
 from memmock.rules import RULES
 from memmock.strictjson import printable, shortened
 from memmock.tool_result import ERROR_CODES
@@ -48,7 +50,7 @@ def allowed(seen: Seen) -> tuple[Reading, ...]:
     act, first = seen.act, first_arrival(seen)
     accepts = None if first is None else first.request.header("Accept-Encoding")
     if act.case is not None:
-        return act.case.readings(act.max_response_bytes, accepts)
+        return _of_case(act.case, act.max_response_bytes, accepts, first)
     if first is None:
         return tuple(Reading(outcome) for outcome in act.outcomes)
     found = readings(first.reply, max_response_bytes=act.max_response_bytes, accepts=accepts)
@@ -58,6 +60,15 @@ def allowed(seen: Seen) -> tuple[Reading, ...]:
     of_reply = [reading for reading in found if reading.outcome in act.outcomes]
     others = [Reading(outcome) for outcome in act.outcomes if outcome not in told and outcome != "ok"]
     return (*of_reply, *others)
+
+
+def _of_case(case: ReplyCase, limit: int, accepts: str | None, first: Arrival | None) -> tuple[Reading, ...]:
+    found = case.readings(limit, accepts)
+    if first is None or first.request.version != "1.0" or case.style.framing != "chunked":
+        return found
+    # a client that speaks HTTP/1.0 is sent no chunks: the end of the connection ends the body
+    unframed = replace(case, style=case.style._replace(framing="close"))
+    return tuple(dict.fromkeys((*found, *unframed.readings(limit, accepts))))
 
 
 def expected_outcomes(seen: Seen) -> tuple[str, ...]:
@@ -107,7 +118,7 @@ def _all(seen: Seen) -> Iterator[Problem]:
     if told.failure in ("", "garbled"):
         yield from _lateness(seen)
     # where it was not the reply that was answered, what was answered says nothing
-    if not told.failure and not {problem.rule.code for problem in sent} & {"CON404", "CON406"}:
+    if not told.failure and not {problem.rule.code for problem in sent} & {"CON402", "CON404", "CON406"}:
         yield from _answer(seen, may_be, is_formed=not any(each.rule.code == "CON002" for each in formal))
     yield from _size(seen, may_be)
     yield from sent
@@ -198,7 +209,9 @@ def _answer(seen: Seen, may_be: tuple[Reading, ...], *, is_formed: bool) -> Iter
         return
     of_outcome = [reading for reading in may_be if reading.outcome == outcome]
     if not of_outcome:
-        message = f"{_shown(value)} where the contract gives {expected_text(seen)}"
+        late = outcome == "ok" and {reading.outcome for reading in may_be} == {"timeout"}
+        after = f" after {seen.told.elapsed_s * 1000:.0f} ms" if late else ""
+        message = f"{_shown(value)}{after} where the contract gives {expected_text(seen)}"
         yield Problem(RULES["CON101"], message, "", expected_text(seen))
     elif outcome == "ok":
         yield from _memories(of_outcome, value["memories"])

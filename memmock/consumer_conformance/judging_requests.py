@@ -43,6 +43,9 @@ def request_problems(seen: Seen) -> Iterator[Problem]:
     yield from _repeats(seen)
     if first is not None:
         yield from _request(seen, first.request)
+        if first.request.header("Cookie"):
+            message = "the request has a cookie, which an earlier answer asked for"
+            yield Problem(RULES["CON405"], message, "Cookie", "no header that earlier answers decide")
 
 
 def _was_led(arrival: Arrival) -> bool:

@@ -21,6 +21,8 @@ _RUN = 16
 """So many characters in common are no chance [ours]."""
 _MOST_MESSAGE = 4000
 _MOST_BODY = 256 * 1024
+_USUAL_HEADERS = ("content-type", "content-encoding", "location")
+"""What these say, a consumer may repeat."""
 _MARKUP = re.compile(r"<html|<!doctype|traceback \(most recent call last\)", re.IGNORECASE)
 _OWN_WORDS = re.compile(
     r"memories|summary|confidence|updated_at|source|type|error|code|message|status|true|false|null|[\W_]"
@@ -75,7 +77,8 @@ def _texts_of(reply: Reply) -> list[str]:
     body = body[:_MOST_BODY]
     said = values(body)
     strings = [] if said is None else [text for _, text in walk(said.all[0]) if isinstance(text, str)]
-    return [body.decode("utf-8", "replace"), *strings]
+    told = [value for name, value in reply.headers if name.lower() not in _USUAL_HEADERS]
+    return [body.decode("utf-8", "replace"), *strings, *told]
 
 
 def _known(seen: Seen) -> list[str]:
