@@ -119,7 +119,10 @@ def _of_content(came: Received, limit: int, accepts: str | None) -> list[Reading
     found = [_TOO_LARGE] if len(body) > limit else [] if "broken" in flaws else _of_json(body)
     if flaws:
         found = [*found, _NO_JSON, _FAILED]  # an HTTP library may see to codings itself
-    return found if asked else [*found, _NO_JSON]
+    if asked:
+        return found
+    as_it_is = [each for each in _of_json(came.body) if each.outcome == "ok"] if flaws else []
+    return [*found, _NO_JSON, *as_it_is]
 
 
 def _of_json(body: bytes) -> list[Reading]:

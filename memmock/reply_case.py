@@ -250,11 +250,16 @@ def _as_mapping(headers: Headers) -> dict[str, Any] | None:
     return {name: each[0] if len(each) == 1 else each for name, each in values.items()}
 
 
+_MOST_WRITTEN_OUT = 200
+"""A body with more brackets is a text: nested so deep it could not be read as YAML."""
+
+
 def _as_body(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
         if (
             isinstance(value, dict | list)
+            and body.count(b"[") + body.count(b"{") <= _MOST_WRITTEN_OUT
             and encode_json(value) == body
             and json.dumps(value, ensure_ascii=False).encode()
         ):

@@ -135,4 +135,4 @@ def test_mistake_is_told_in_a_line(command, options, says):
 
 def test_output_that_cannot_be_written_is_told(good, tmp_path):
     result = run("check", good, "--authorization", TOKEN, "--output", tmp_path / "no" / "x", code=2)
-    assert "No such file or directory" in result.stderr
+    assert "x: there is no such directory" in result.stderr

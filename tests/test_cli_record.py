@@ -112,7 +112,7 @@ def test_upstream_and_authorization_come_from_the_environment(tmp_path, monkeypa
 
 
 def test_cassette_of_another_kind_is_refused(tmp_path):
-    output = run("record", "--upstream", NOWHERE, "--cassette", tmp_path / "c.txt", code=2)
+    output = run("record", "--port", 0, "--upstream", NOWHERE, "--cassette", tmp_path / "c.txt", code=2)
     assert output == f"Error: {tmp_path}/c.txt: a cassette ends in .yaml, .yml or .json\n"
     assert list(tmp_path.iterdir()) == []
 
@@ -121,7 +121,7 @@ def test_cassette_of_another_kind_is_refused(tmp_path):
 def test_broken_cassette_is_refused_and_stays_as_it_is(tmp_path, command):
     file = tmp_path / "c.yaml"
     file.write_text(BROKEN)
-    output = run(*command, file, code=2)
+    output = run(command[0], "--port", 0, *command[1:], file, code=2)
     assert output == f"Error: {file}:3: interactions[0].request must be a mapping, not 7\n"
     assert file.read_text() == BROKEN
 

@@ -144,7 +144,7 @@ def test_connection_that_is_kept_is_found_with_the_act_before():
     assert (finding.rule.code, finding.scenario, finding.flaky) == ("CON405", "error-endless", False)
     assert [seen.act.name for seen in finding.seen] == ["error-endless", "success"]
     assert "the call after error-endless gives " in finding.message
-    assert result.matrix[0].ok
+    assert (result.matrix[0].ok, result.matrix[0].codes) == (False, ("CON405",))
 
 
 def test_cache_is_found():

@@ -108,7 +108,7 @@ def test_finding_is_minimal(no_edges):
     (seen,) = finding.seen
     assert seen.act.case == ReplyCase(body=b'{"memories":[{"summary":"a\\u0000"}]}')
     assert (finding.rule.code, finding.scenario) == ("CON202", "generated")
-    assert finding.key.startswith("CON202 generated /memories/*/summary ")
+    assert finding.keys[0].startswith("CON202 generated /memories/*/summary ")
 
 
 def test_style_of_a_finding_is_minimal(no_edges):

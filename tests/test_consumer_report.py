@@ -162,6 +162,7 @@ def test_a_consumer_that_ended_shows_the_end_of_its_log():
     assert (
         "  result     none, the process ended with exit code 1 before it answered "
         "(in 12 ms, timeout_ms 300)\n"
+        "             standard error, the end of it:\n"
         "             Traceback (most recent call last):\n"
         "             ValueError: no JSON\n"
     ) in text(CRASH)
@@ -299,7 +300,7 @@ def tried(act, **facts):
             "memmock serve --scenario over-limit-by-one --timeout-ms 300 --max-response-bytes 4096",
         ),
         ("asks for all types", "memmock serve --timeout-ms 300"),
-        ("flood", "--scenarios FILE writes this reply as a scenario for `memmock serve`."),
+        ("flood", "again with `--scenarios found.yaml`, which writes the reply for `memmock serve`"),
         (
             "untrusted-certificate",
             "Give the consumer an https endpoint with a certificate that it cannot know.",

@@ -237,6 +237,24 @@ def test_call_is_copied(served, open_page):
         assert page.evaluate("navigator.clipboard.readText()").startswith(start)
 
 
+def test_copy_is_made_by_hand_where_the_browser_does_not_allow_it(served, open_page):
+    page = open_page(served)
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(); }")
+    served.ask("用户的猫")
+    first_line(page).click()
+    page.click("[data-copy=curl]")
+    box = page.locator("#copybox textarea")
+    expect(box).to_be_focused()
+    assert box.input_value().startswith("curl -sS")
+    page.keyboard.press("Tab")
+    expect(page.locator("#copybox-close")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(box).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#copybox")).to_be_hidden()
+    expect(page.locator("[data-copy=curl]")).to_be_focused()
+
+
 def test_markup_in_a_call_stays_text(served, open_page):
     page = open_page(served)
     attack = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -332,7 +350,8 @@ def test_everything_is_there_in_chinese(served, open_page):
 
 
 def test_scenarios_and_reasons_are_told_in_chinese(served, open_page):
-    page = open_page(served, locale="zh-CN")
+    page = open_page(served)
+    page.click("#language")
     codes = {code for code in RULES if code.startswith(("REQ", "RES")) and code < "RES6"}
     assert set(page.evaluate("Object.keys(SENTENCES.zh)")) == {*CATALOGUE, *codes}
     page.click("#tab-play")
@@ -341,10 +360,12 @@ def test_scenarios_and_reasons_are_told_in_chinese(served, open_page):
     expect(page.locator("#chosen")).to_contain_text("500：提供方出错，并用 JSON 说明。")
     page.click("#use")
     expect(page.locator("#rules-now")).to_contain_text("server-error")
-    served.ask(max_results=0)
+    served.ask()
     page.click("#tab-calls")
     first_line(page).click()
     expect(page.locator("#detail")).to_contain_text("500：提供方出错，并用 JSON 说明。")
+    served.ask("another", max_results=0)
+    page.click(".line:has-text('another')")
     expect(page.locator("[data-side=request] .note")).to_contain_text("提供方在此截断响应。")
 
 
@@ -364,6 +385,8 @@ def test_everything_can_be_done_with_the_keyboard(served, open_page):
         served.ask(f"query {n}")
     expect(page.locator(".line:visible")).to_have_count(5)
     keys = page.keyboard
+    keys.press("ArrowDown")
+    expect(page.locator(".line[aria-selected=true]")).to_contain_text("query 4")
     keys.press("/")
     assert page.evaluate("document.activeElement.id") == "search"
     keys.type("query")
@@ -450,20 +473,28 @@ def test_page_comes_back_to_a_server_that_was_started_again(served, open_page):
     expect(first_line(page)).to_contain_text("after")
 
 
-def test_page_of_another_handler_has_no_scenarios_and_memories(open_page):
-    journal = Journal()
+class Other:
+    """A handler without memories, that is served with the inspector."""
 
-    class Other:
-        server = Server(
-            Inspected(
-                lambda request: Reply(204),
-                Inspector(Subject(kind="record", journal=journal, endpoint=lambda: "http://127.0.0.1:1/m")),
-                host="127.0.0.1",
-            )
+    def __init__(self, kind, journal, endpoint) -> None:
+        inspector = Inspector(Subject(kind=kind, journal=journal, endpoint=lambda: endpoint))
+        self.server = Server(Inspected(lambda request: Reply(204), inspector, host="127.0.0.1"))
+
+
+def test_page_of_the_live_twin_says_how_a_live_session_is_asked(open_page):
+    other = Other("live", Journal(), "http://127.0.0.1:1/live/v1/lives")
+    with other.server:
+        page = open_page(other)
+        expect(page.locator("#nothing")).to_contain_text(
+            "memmock ask --live http://127.0.0.1:1/live/v1/lives --live-id ID"
         )
 
-    with Other.server:
-        page = open_page(Other)
+
+def test_page_of_another_handler_has_no_scenarios_and_memories(open_page):
+    journal = Journal()
+    other = Other("record", journal, "http://127.0.0.1:1/m")
+    with other.server:
+        page = open_page(other)
         journal.add(
             Request("POST", "/m", (), b'{"query": "a"}'),
             Reply(200),

@@ -12,6 +12,7 @@ import pytest
 
 from memmock.errors import MemmockError, MemmockFailure
 from memmock.http import JSON_TYPE, Reply, Request
+from memmock.journal import Journal
 from memmock.live import LIVES_PATH, Live, Lives, LiveTwin, retrieve_path
 from memmock.memories import builtin
 from memmock.provider import Provider
@@ -24,7 +25,7 @@ PHRASE = "用户和灵绯之前约定的暗号"
 
 @pytest.fixture
 def live():
-    return Live(Lives())
+    return Live(Lives(), retrievals=Journal())
 
 
 @pytest.fixture(scope="module")
@@ -563,7 +564,7 @@ CUT_SHORT = {
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 @pytest.mark.parametrize("outcome", CUT_SHORT)
 def test_inspector_tells_the_outcome_of_a_call(outcome, framing):
-    live = Live(Lives(max_response_bytes=1000))
+    live = Live(Lives(max_response_bytes=1000), retrievals=Journal())
     reply = CUT_SHORT[outcome].chunked(16) if framing == "chunked" else CUT_SHORT[outcome]
     with Server(lambda request: reply) as server:
         came_to = retrieved(live, create(live, endpoint=server.url, timeout_ms=200), query="茶")

@@ -1,6 +1,6 @@
 """A file of what was found before: later runs tell only what is new, and what is gone.
 
-Findings are told apart by their `key`: the same rule at the same place with the same kind of reply is the
+Findings are told apart by their keys: the same rule at the same place with the same kind of reply is the
 same finding, whatever was asked.
 """
 
@@ -21,8 +21,8 @@ class Keyed(Protocol):
     """A finding, of either side."""
 
     @property
-    def key(self) -> str:
-        """What is the same for findings with one cause."""
+    def keys(self) -> tuple[str, ...]:
+        """What is the same for findings with one cause; one for each place that shows it."""
 
 
 K = TypeVar("K", bound=Keyed)
@@ -64,7 +64,7 @@ def write(
     """
     path = Path(path)
     check_path(path)
-    keys = frozenset(hide(finding.key) for finding in findings)
+    keys = _keys_of(findings, hide)
     text = documents.json_text({"findings": sorted(keys)})
     try:
         documents.replace(path, text.encode("utf-8", "backslashreplace"))  # as JSON escapes half a pair
@@ -74,13 +74,17 @@ def write(
 
 
 def new_ones(findings: Iterable[K], baseline: frozenset[str], hide: Callable[[str], str] = str) -> list[K]:
-    """Return the findings that are not in a baseline, in their order."""
-    return [finding for finding in findings if hide(finding.key) not in baseline]
+    """Return the findings that are not in a baseline, or not with all their keys, in their order."""
+    return [finding for finding in findings if not _keys_of([finding], hide) <= baseline]
 
 
 def gone(findings: Iterable[Keyed], baseline: frozenset[str], hide: Callable[[str], str] = str) -> list[str]:
     """Return the keys in a baseline that no finding has any more, sorted."""
-    return sorted(baseline - {hide(finding.key) for finding in findings})
+    return sorted(baseline - _keys_of(findings, hide))
+
+
+def _keys_of(findings: Iterable[Keyed], hide: Callable[[str], str]) -> frozenset[str]:
+    return frozenset(hide(key) for finding in findings for key in finding.keys)
 
 
 def _keys(value: Any) -> frozenset[str]:

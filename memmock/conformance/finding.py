@@ -47,6 +47,11 @@ class Finding:
         seen = last.failure.partition(":")[0] or str(last.status)
         return f"{self.rule.code} {place} {seen}".replace("  ", " ")
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key: there is one place that shows it."""
+        return (self.key,)
+
 
 State = Literal["passed", "violated", "not applicable"]
 

@@ -76,6 +76,9 @@ class Failures(Generic[T]):
         texts = list(dict.fromkeys(json.dumps(self._encode(trial)) for trial in trials))[:MOST]
         if texts:
             lines = ",\n  ".join(texts)
+            ignore = self.path.with_name(".gitignore")
+            if self.path.parent.name == DIRECTORY and not ignore.exists():
+                documents.replace(ignore, b"# Written by memmock\n*\n")
             documents.replace(self.path, f'{{"format": 1, "failures": [\n  {lines}\n]}}\n'.encode())
         else:
             self.path.unlink(missing_ok=True)

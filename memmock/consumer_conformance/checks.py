@@ -152,7 +152,7 @@ class _Run:
                 acts.family_of(act),
                 tuple(expected_outcomes(seen)),
                 shown(seen),
-                not sure,
+                not sure and not (seen.told.failure and "CON001" not in self._codes),
                 tuple(problem.rule.code for problem in sure),
             )
         )
@@ -222,6 +222,8 @@ class _Run:
             whole = again(self._bench, (*scene, acts.GOOD))
             if once_more := self._wrong(whole[-1]):
                 self._add([state_problem(once_more[0], scene, whole[-1])], whole)
+                if len(scene) == 1 and self.rows and "CON405" in self._codes:
+                    self.rows[-1] = self.rows[-1]._replace(ok=False, codes=(*self.rows[-1].codes, "CON405"))
             elif not chance:
                 self._add([state_problem(found[0], scene, good)], (*whole[:-1], good), flaky=True)
             self._bench.subject.restart()
@@ -289,4 +291,5 @@ def state_problem(problem: Problem, scene: tuple[Act, ...], good: Seen) -> Probl
 
 def is_late(seen: Seen, codes: set[str]) -> bool:
     """Whether a busy machine may have made it so."""
-    return shown(seen) in ("timeout", "no answer") or bool(codes & {"CON301", "CON302"})
+    never = expected_outcomes(seen) == ("timeout",)
+    return never or shown(seen) in ("timeout", "no answer") or bool(codes & {"CON301", "CON302"})

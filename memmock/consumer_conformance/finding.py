@@ -59,12 +59,12 @@ class Finding:
         return self.seen[0].act.name
 
     @property
-    def key(self) -> str:
-        """What is the same for findings with one cause, as far as can be told. A baseline goes by it."""
+    def keys(self) -> tuple[str, ...]:
+        """What is the same for findings with one cause, one for each scenario. A baseline goes by them."""
         place = re.sub(r"/\d+", "/*", self.pointer)
         if self.seen[0].act.case is not None:  # what was generated has no name to tell it from others
             place = f"{place} {re.sub(r'[0-9]+', '#', self.message)[:_KEPT_CHARS]}".strip()
-        return f"{self.rule.code} {self.scenario} {place}".strip()
+        return tuple(f"{self.rule.code} {name} {place}".strip() for name in (self.scenario, *self.also))
 
 
 @dataclass

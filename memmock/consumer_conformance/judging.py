@@ -6,6 +6,7 @@ depends on the calls before it (CON405) is for the run, which compares several.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -143,9 +144,16 @@ def _failure(seen: Seen) -> Problem:
     message = told.message
     if told.failure == "silent":
         message = f"{message or 'no answer'}; timeout_ms is {seen.timeout_ms}"
-    elif last := told.errors.strip().rpartition("\n")[2].strip():
+    elif last := _telling_line(told.errors):
         message = f"{message}: {printable(last if len(last) <= _LAST_CHARS else f'{last[:_LAST_CHARS]}…')}"
     return Problem(RULES["CON001"], message, "", expected_text(seen))
+
+
+def _telling_line(errors: str) -> str:
+    """Return the line of a log that says what went wrong: the last one that names an error, or the last."""
+    lines = [line.strip() for line in errors.strip().splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"(?:Uncaught )?[\w.]*(?:Error|Exception|panic)\b", line)]
+    return (named or lines or [""])[-1]
 
 
 # ---- the form of an answer
@@ -280,8 +288,7 @@ def _size(seen: Seen, may_be: tuple[Reading, ...]) -> Iterator[Problem]:
     first = first_arrival(seen)
     if first is None:
         return
-    endless = first.reply.delivery.endless and 200 <= first.reply.status < 300
-    if not endless and {reading.outcome for reading in may_be} != {"response_too_large"}:
+    if not first.reply.delivery.endless and {reading.outcome for reading in may_be} != {"response_too_large"}:
         return
     limit = seen.act.max_response_bytes
     head = sum(len(name) + len(value) + 4 for name, value in first.reply.headers)

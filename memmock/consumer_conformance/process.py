@@ -346,7 +346,8 @@ def _result(line: bytes, call_id: str, authorization: str) -> dict[str, Any]:
 
     def garbled(what: str) -> _GivenUp:
         text = shown(line[:100_000].decode(errors="replace"), authorization)
-        return _GivenUp("garbled", f"the process wrote a line that {what}; {_HINT}: {text}")
+        hint = "" if line.startswith(b'{"') else f"; {_HINT}"
+        return _GivenUp("garbled", f"the process wrote a line that {what}{hint}: {text}")
 
     try:
         value = strictjson.parse_quickly(line)

@@ -199,7 +199,8 @@ class Exchange:
         if not told.failure:
             return [str(self._cut(_json(told.value)).upto(chars)), f"({time})"]
         errors = self.hide(told.errors).strip().splitlines()[-_ERROR_LINES:]
-        return [f"none, {self.hide(told.message)} ({time})", *errors]
+        log = ["standard error, the end of it:", *errors] if errors else []
+        return [f"none, {self.hide(told.message)} ({time})", *log]
 
     # ---- as data
 
@@ -340,7 +341,9 @@ def _by_hand(finding: Finding, scenarios_file: str | None, name: str) -> Block:
         )
     else:
         return Block(
-            "try", ("--scenarios FILE writes this reply as a scenario for `memmock serve`.",), "prose"
+            "try",
+            ("again with `--scenarios found.yaml`, which writes the reply for `memmock serve`",),
+            "prose",
         )
     if seen.timeout_ms != SERVED_TIMEOUT_MS:
         plays += f" --timeout-ms {seen.timeout_ms}"

@@ -25,7 +25,7 @@ TICK_S = 0.03
 """How often the journal is looked at."""
 CATCH_UP_S = 0.004
 """The same while no more calls come, and rows are still to be made."""
-BUDGET_S = 0.003
+BUDGET_S = 0.002
 """How much of each tick may go into rows, for all watchers together; at least one row is made."""
 BEAT_S = 15.0
 """A stream that has had nothing to say for so long says so, to notice a watcher that has left."""

@@ -89,8 +89,6 @@ class Inspector:
             "version": __version__,
             "endpoint": subject.redactor.uri(subject.endpoint()),
             "mock": subject.provider is not None,
-            "timeout_ms": None if subject.provider is None else subject.provider.timeout_ms,
-            "max_response_bytes": subject.max_response_bytes,
             "kept": subject.journal.max_calls,
             "memory_types": list(MEMORY_TYPES),
             "families": list(FAMILIES),

@@ -51,8 +51,8 @@ class Live:
     reach it there, a `token` is needed, and one that is given is always asked for. `pages` answers first what
     is under the control API's prefix, when it has an answer: the inspector's page and what it asks for.
 
-    `journal` has the requests that were answered here, without headers and secrets; `retrievals` the calls
-    that were made to providers, as they were on the wire.
+    `journal` has the requests that were answered here, without headers and secrets; `retrievals`, if there is
+    one, the calls that were made to providers, as they were on the wire.
 
     Raises:
         MemmockError: the token is empty, or cannot be sent in a header.
@@ -70,7 +70,7 @@ class Live:
     ) -> None:
         self.lives = lives
         self.journal = Journal()
-        self.retrievals = Journal() if retrievals is None else retrievals
+        self.retrievals = retrievals
         self._gate = Gate.of(host, token)
         self._other = other
         self._pages = pages
@@ -174,7 +174,8 @@ class Live:
         async def made() -> Reply:
             started_at = time.time()
             retrieved = await aretrieve(config, retrieval)
-            _note(self.retrievals, retrieved, started_at)
+            if self.retrievals is not None:
+                _note(self.retrievals, retrieved, started_at)
             return Reply.json(retrieved.to_json(mask_for(config.authorization)))
 
         return made()

@@ -246,14 +246,26 @@ function dot(color) {
   Object.assign(made.style, { display: "inline-block", width: "8px", height: "8px", borderRadius: "2px", marginRight: "6px", background: `var(${color})` });
   return made;
 }
+let copiedFrom = null;
 async function copy(text) {
   try { await navigator.clipboard.writeText(text); toast(t("copied")); } catch {
     const box = $("copybox").querySelector("textarea");
+    copiedFrom = document.activeElement;
     box.value = text;
     $("copybox").hidden = false;
     box.focus();
     box.select();
   }
 }
-$("copybox-close").addEventListener("click", () => { $("copybox").hidden = true; });
+function closeCopybox() {
+  $("copybox").hidden = true;
+  copiedFrom?.focus();
+}
+$("copybox-close").addEventListener("click", closeCopybox);
+// the focus stays in the box: behind it nothing can be used
+$("copybox").addEventListener("keydown", (event) => {
+  if (event.key !== "Tab") return;
+  event.preventDefault();
+  (document.activeElement === $("copybox-close") ? $("copybox").querySelector("textarea") : $("copybox-close")).focus();
+});
 

@@ -144,14 +144,23 @@ function renderNow() {
   const shown = byNumber.has(chosen) && $("call-" + chosen);
   if (shown) list.setAttribute("aria-activedescendant", shown.id); else list.removeAttribute("aria-activedescendant");
   $("nothing").hidden = total > 0;
-  $("nothing").firstChild.textContent = rows.length ? t("no_match") : t("nothing");
-  $("nothing").lastChild.hidden = rows.length > 0 || !hello;
-  if (hello && !rows.length) $("nothing").lastChild.textContent = `curl -s '${hello.endpoint}' -H 'Content-Type: application/json' -H 'Accept: application/json' -H 'Authorization: Bearer memmock' -d '{"query": "${hello.demo[1].query}"}'`;
+  if (!total) showNothing();
   if (filter === "all" && !sought.length) {
     let failed = 0, broken = 0;
     for (const row of rows) { failed += isFailed(row); broken += isBroken(row); }
     $("counts").textContent = t("counts", number(rows.length), number(failed), number(broken));
   } else $("counts").textContent = t("counts_of", number(total), number(rows.length));
+}
+/** Say why no call is shown, and how to make one. */
+function showNothing() {
+  const live = hello && hello.kind === "live";
+  $("nothing").firstChild.textContent = t(rows.length ? "no_match" : live ? "nothing_live" : "nothing");
+  $("nothing").lastChild.hidden = rows.length > 0 || !hello;
+  if (!hello || rows.length) return;
+  const { query } = hello.demo[1];
+  $("nothing").lastChild.textContent = live
+    ? `memmock ask --live ${hello.endpoint} --live-id ID '${query}'`
+    : `curl -s '${hello.endpoint}' -H 'Content-Type: application/json' -H 'Accept: application/json' -H 'Authorization: Bearer memmock' -d '{"query": "${query}"}'`;
 }
 list.addEventListener("scroll", render, { passive: true });
 new ResizeObserver(() => {

@@ -46,11 +46,13 @@ function showTheme() {
 }
 $("theme").addEventListener("click", () => { theme = isDark() ? "light" : "dark"; stored("theme", theme); showTheme(); plotSoon(); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showTheme(); plotSoon(); });
+/** Whether the focus is on nothing that the arrow keys are for: after loading, or on the button of a page. */
+const isNowhere = () => document.activeElement === document.body || document.activeElement?.parentElement?.tagName === "NAV";
 const isTyping = () => /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "");
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape") {
-    if (!$("copybox").hidden) $("copybox").hidden = true;
+    if (!$("copybox").hidden) closeCopybox();
     else if (document.activeElement === $("search") && $("search").value) { $("search").value = ""; sought = []; refilter(); }
     else if (!$("calls").hidden && openedNumber) closeDetail();
     else if (!$("memories").hidden && editing !== null) edit(null);
@@ -63,6 +65,10 @@ document.addEventListener("keydown", (event) => {
     if (search === "search") show("calls");
     $(search).focus();
     $(search).select();
+    event.preventDefault();
+  } else if (/^Arrow(Down|Up)$/.test(event.key) && !$("calls").hidden && isNowhere()) {
+    list.focus();
+    if (indexOf(chosen) < 0) choose(0, false);
     event.preventDefault();
   } else if (event.key === "p" && !$("calls").hidden) togglePause();
   else if (/^[1-4]$/.test(event.key)) {
