@@ -190,10 +190,16 @@ def bench_for(
     from memmock.consumer_conformance.function import Function
     from memmock.consumer_conformance.process import Process
 
-    if isinstance(consumer, str):
-        raise MemmockError("the command of a consumer is a list of words, as ['python3', 'consumer.py']")
+    if not callable(consumer) and not _are_words(consumer):
+        raise MemmockError(
+            "a consumer is a function, or its command as a list of words, as ['python3', 'consumer.py']"
+        )
     subject = Function(consumer) if callable(consumer) else Process(consumer)
     return Bench(subject, timeout_ms=timeout_ms)
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, list | tuple) and value != [] and all(isinstance(word, str) for word in value)
 
 
 @contextmanager

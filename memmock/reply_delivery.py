@@ -137,7 +137,7 @@ class Sending:
         content, end = self._content()
         whole = self._at(end) <= deadline
         if self.written.framing == "close":
-            whole = ends and self.written.ending == "close"
+            whole = ends  # libraries cannot all tell a reset from the end of such a body
         if whole:
             return [*self._meaning(content, limit, accepts), *reset, *self._surplus(end)]
         if len(content) > limit and self._passes(limit, deadline):

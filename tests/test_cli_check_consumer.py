@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -34,6 +38,11 @@ for line in sys.stdin:
     result = retrieve_sync(config, Retrieval(**call["request"])).to_json()
     {change}
     print(json.dumps({{"id": call["id"], **result}}), flush=True)
+"""
+ECHO = """
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "ok": True, "memories": []}), flush=True)
 """
 NO_STATUS = 'result.get("error", {}).pop("status", None)'
 QUICK = ("--scenario", "server-error", "--scenario", "empty")
@@ -212,9 +221,37 @@ def test_a_callable_is_fuzzed():
     assert result.seed is not None
 
 
-def test_a_command_is_a_list_of_words():
-    with pytest.raises(MemmockError, match="is a list of words"):
-        memmock.check_consumer("python3 consumer.py")
+@pytest.mark.parametrize("consumer", ["python3 consumer.py", 5, [1, 2], []])
+def test_a_consumer_is_a_function_or_a_list_of_words(consumer):
+    with pytest.raises(MemmockError, match="a function, or its command as a list of words"):
+        memmock.check_consumer(consumer)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_nothing_is_left_of_the_consumer_when_the_command_is_ended(number, tmp_path):
+    path = tmp_path / "hanging.py"
+    path.write_text(
+        "import os, sys, time\nprint(os.getpid(), file=open(sys.argv[1], 'w'), flush=True)\ntime.sleep(60)\n"
+    )
+    words = [sys.executable, "-m", "memmock", "check-consumer", "--", sys.executable, path, tmp_path / "pid"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(20) == 128 + number
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_interrupted_check_without_findings_is_no_pass(monkeypatch):
+    def play(self, act):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bench, "play", play)
+    result = run("check-consumer", "--", sys.executable, "-c", ECHO, code=130)
+    assert "Stopped early: interrupted" in result.stdout
 
 
 # ---- findings that are shown again

@@ -271,7 +271,7 @@ def test_line_that_is_no_result_is_told(line, what, tmp_path):
         assert (told.value, told.failure) == (None, "garbled")
         shown = " ".join(line.encode(errors="surrogateescape").decode(errors="replace").split())
         shown = shown if len(shown) <= 160 else f"{shown[:160]}…"
-        hint = "" if line.startswith("{\"") else f"; {HINT}"
+        hint = "" if line.startswith('{"') else f"; {HINT}"
         assert told.message == f"the process wrote a line that {what}{hint}: {shown}"
         assert subject.fresh
 

@@ -44,7 +44,7 @@ def command(
     What is played is the same every time; Ctrl-C stops, and still reports.
 
     Exits with 0 when nothing of the severity of --fail-on was found, 1 when something was, 2 when the
-    consumer cannot be started.
+    consumer cannot be started, 130 when it was interrupted before anything was found.
     """  # noqa: D301  # click looks for the character
     from memmock.consumer_conformance.checks import check
 

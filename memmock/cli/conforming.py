@@ -196,6 +196,11 @@ def tell(report: Report, options: Mapping[str, Any], *written: str) -> None:
         click.echo(line, err=True)
     if not report.ok:
         raise SystemExit(1)
+    if report.stopped == INTERRUPTED:  # nothing was found so far, which says little
+        raise SystemExit(130)
+
+
+INTERRUPTED = "interrupted"
 
 
 class Progress:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,8 +45,9 @@ def consumer_options(command: Command) -> Command:
     )
 
 
-def bench(consumer: Sequence[str], timeout_ms: int) -> Bench:
-    """Return what plays to the consumer that the command line names."""
+@contextmanager
+def bench(consumer: Sequence[str], timeout_ms: int) -> Iterator[Bench]:
+    """Yield what plays to the consumer that the command line names; nothing of it is left at the end."""
     from memmock.consumer_conformance.bench import Bench
     from memmock.consumer_conformance.process import Process
 
@@ -52,7 +55,18 @@ def bench(consumer: Sequence[str], timeout_ms: int) -> Bench:
         raise click.UsageError(
             "the command of the consumer is missing; put it behind --, as in `-- python3 consumer.py`"
         )
-    return Bench(Process(consumer), timeout_ms=timeout_ms)
+    # the consumer has a session of its own, so that nobody else would end it
+    before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with Bench(Process(consumer), timeout_ms=timeout_ms) as stand:
+            yield stand
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def check_consumer_files(options: Mapping[str, Any]) -> None:
@@ -95,6 +109,8 @@ def tell_of(result: Result, consumer: Sequence[str], options: Mapping[str, Any])
         written.append(
             f"{file}: {len(names) - names.count('')} of {len(names)} findings as scenarios{left_out}"
         )
+    elif file is not None:
+        written.append(f"{file}: not written, as there is no finding to be told")
     report = report_of(
         result,
         fail_on=Severity(options["fail_on"]),

@@ -33,7 +33,7 @@ def command(
     .memmock/. Ctrl-C stops, and still reports.
 
     Exits with 0 when nothing of the severity of --fail-on was found, 1 when something was, 2 when the
-    consumer cannot be started.
+    consumer cannot be started, 130 when it was interrupted before anything was found.
     """
     from memmock.consumer_conformance.fuzzing import fuzz
     from memmock.consumer_conformance.trial import store_of

@@ -106,9 +106,11 @@ class Function:
 
         def called() -> _Outcome:
             outcome = _outcome(lambda: self._call(*arguments))
-            if inspect.isawaitable(outcome.value):
-                return loop.begun(lambda: outcome.value).result()
-            return outcome
+            try:
+                goes_on = inspect.isawaitable(outcome.value)
+            except Exception:  # of an object that says odd things of its class
+                return outcome
+            return loop.begun(lambda: outcome.value).result() if goes_on else outcome
 
         return self._worker.begun(called)
 

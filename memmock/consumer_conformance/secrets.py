@@ -19,6 +19,9 @@ _NAMED = re.compile(
 )
 """A name and what may be its secret, as a log or a traceback shows them."""
 
+_WITH_SCHEME = re.compile(r"\b(?:Bearer|Basic|Token)\s+([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
+"""A credential as it stands in a header."""
+
 
 def secrets_of(command: str, findings: Iterable[Finding] = ()) -> tuple[str, ...]:
     """Return what must not be shown of a consumer.
@@ -49,6 +52,7 @@ def _in_command(command: str) -> Iterator[str]:
     except ValueError:  # the name of a function
         return
     for n, word in enumerate(words):
+        yield from _in_log(word)
         name, mark, value = word.partition("=")
         if not is_secret(name.lstrip("-")):
             continue
@@ -59,6 +63,7 @@ def _in_command(command: str) -> Iterator[str]:
 
 
 def _in_log(text: str) -> Iterator[str]:
+    yield from _WITH_SCHEME.findall(text)
     for name, value in _NAMED.findall(text):
         has_scheme = " " in value
         if is_secret(name) and (has_scheme or re.search(r"\d", value)):
