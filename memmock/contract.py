@@ -8,6 +8,7 @@ What the contract asks beyond shapes is in `rules`.
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
@@ -26,6 +27,9 @@ DEFAULT_TIMEOUT_MS = 3000
 """How long one whole exchange may take: connect, send, headers and body together [ours]."""
 MAX_TIMEOUT_MS = 86_400_000
 """The longest time that is taken for `timeout_ms`, one day [ours]."""
+MAX_ENDPOINT_BYTES = 8192
+MAX_AUTHORIZATION_BYTES = 8192
+"""The longest `endpoint` and `authorization` that are taken, in UTF-8: servers refuse longer heads [ours]."""
 DEFAULT_MAX_RESULTS = 5
 """How many memories are wanted when the request does not say [ours]."""
 DEFAULT_MAX_RESPONSE_BYTES = 65_536
@@ -177,6 +181,10 @@ def _config_mistakes(config: RetrievalConfig) -> typing.Iterator[str]:
             yield f"{name} must be a positive integer, not {value!r}"
 
 
+_NOT_IN_URLS = re.compile(r"[\s\x00-\x20\x7f-\x9f]")
+"""Spaces and control characters, some of which `urlsplit` leaves out without a word."""
+
+
 def url_mistake(endpoint: str) -> str | None:
     """Return what is wrong with the URL of an endpoint, to be read after its name; None when nothing is."""
     try:
@@ -184,8 +192,10 @@ def url_mistake(endpoint: str) -> str | None:
         usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:
         usable = False
-    if not usable or endpoint != endpoint.strip():
+    if not usable or _NOT_IN_URLS.search(endpoint):
         return "must be an absolute http or https URL"
+    if _is_longer(endpoint, MAX_ENDPOINT_BYTES):
+        return f"must not be longer than {MAX_ENDPOINT_BYTES:,} bytes"
     if url.username is not None:
         return "must not hold a user name or password; credentials go into authorization"
     return None
@@ -196,7 +206,13 @@ def _authorization_mistake(authorization: str) -> str | None:
         return "must not be empty, even for a provider that ignores it"
     if any(ord(char) < 32 or ord(char) == 127 for char in authorization):
         return "must not hold control characters"
+    if _is_longer(authorization, MAX_AUTHORIZATION_BYTES):
+        return f"must not be longer than {MAX_AUTHORIZATION_BYTES:,} bytes"
     return None
+
+
+def _is_longer(text: str, most: int) -> bool:
+    return len(text) > most or len(text.encode("utf-8", "surrogatepass")) > most
 
 
 def _surrogate_mistake(text: str) -> str | None:

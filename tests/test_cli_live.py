@@ -148,7 +148,7 @@ def test_port_that_is_taken_is_told():
 def test_log_says_once_that_sessions_were_dropped(capsys):
     live = Live(Lives(max_lives=1))
     for _ in range(2):
-        live(Request("POST", LIVES_PATH, (), b"{}"))
+        live(Request("POST", LIVES_PATH, (("Host", "localhost"),), b"{}", client="127.0.0.1"))
     with live_log(live, str, as_json=False):
         pass
     printed = capsys.readouterr().out

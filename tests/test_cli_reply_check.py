@@ -98,6 +98,27 @@ def test_characters_that_a_terminal_obeys_are_not_printed():
     assert "\x1b" not in run("\x1b[31m我调用了 API\x07", code=1).output
 
 
+def test_only_the_first_fifty_flaws_are_shown_as_text():
+    reply = "我查了一下数据库，" * 20_000
+    output = run("-", stdin=reply, code=1).output
+    assert output.count("machinery: ") == 50
+    flaws = json.loads(run("-", "--format", "json", stdin=reply, code=1).output)["flaws"]
+    assert output.splitlines()[-1] == (
+        f"{len(flaws)} flaws, {len(flaws) - 50} more than are shown; --format json prints them all"
+    )
+
+
+def test_fifty_flaws_are_all_shown():
+    output = run("m002。" * 50, code=1).output
+    assert (output.count("machinery: "), output.splitlines()[-1]) == (50, "50 flaws")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_half_of_a_surrogate_pair_is_printed_in_another_form(form):
+    output = run("我调用了\udcff API", "--remembers", "阿\udcff澈", "--format", form, code=1).output
+    assert ("\\udcff" if form == "json" else "\ufffd") in output
+
+
 def test_empty_text_is_a_flaw():
     assert "the reply is empty" in run("", code=1).output
 

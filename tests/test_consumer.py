@@ -110,7 +110,7 @@ def test_retrieval_goes_as_it_is_or_with_other_fields(provider: RawProvider, con
     ("path", "target"),
     [
         ("", "/"),
-        ("/记忆/a b?用户=1&x=%2F#top", "/%E8%AE%B0%E5%BF%86/a%20b?%E7%94%A8%E6%88%B7=1&x=%2F"),
+        ("/记忆/a%20b?用户=1&x=%2F#top", "/%E8%AE%B0%E5%BF%86/a%20b?%E7%94%A8%E6%88%B7=1&x=%2F"),
         ("?a=b", "/?a=b"),
         ("/v1/%7Euser//x", "/v1/%7Euser//x"),
     ],

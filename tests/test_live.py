@@ -7,9 +7,11 @@ import gzip
 import json
 import threading
 import time
+from urllib.parse import quote
 
 import pytest
 
+from memmock.contract import RetrievalConfig
 from memmock.errors import MemmockError, MemmockFailure
 from memmock.http import JSON_TYPE, Reply, Request
 from memmock.journal import Journal
@@ -106,7 +108,14 @@ MISTAKES = [
     ({"endpoint": "ftp://provider.example/"}, "endpoint", "must be an absolute http or https URL"),
     ({"endpoint": "http://"}, "endpoint", "must be an absolute http or https URL"),
     ({"endpoint": "http://[::1"}, "endpoint", "must be an absolute http or https URL"),
-    ({"endpoint": "http://a b/"}, "endpoint", "has no usable host name"),
+    ({"endpoint": "http://a!b/"}, "endpoint", "has no usable host name"),
+    *(
+        ({"endpoint": f"http://a.example/x{char}y"}, "endpoint", "must be an absolute http or https URL")
+        for char in "\r\n\t \0\x7f\x85\u3000"
+    ),
+    ({"endpoint": f"http://a/{'x' * 8184}"}, "endpoint", "must not be longer than 8,192 bytes"),
+    ({"authorization": "x" * 8193}, "authorization", "must not be longer than 8,192 bytes"),
+    ({"authorization": "长" * 2731}, "authorization", "must not be longer than 8,192 bytes"),
     (
         {"endpoint": "http://me:x@a/"},
         "endpoint",
@@ -132,6 +141,41 @@ def test_mistake_in_the_block_is_named(live, change, field, what):
     path = f"memory_retrieval.{field}"
     body = {"memory_retrieval": BLOCK | change}
     assert refused(live, "POST", LIVES_PATH, body) == (f"{path} {what}", {path: what})
+
+
+def test_longest_endpoint_and_authorization_are_taken(live):
+    create(live, endpoint=f"http://a/{'x' * 8183}", authorization="x" * 8192)
+
+
+@pytest.mark.parametrize("char", "\r\n\t \0")
+def test_config_with_a_space_in_its_endpoint_is_refused(char):
+    with pytest.raises(MemmockError, match="endpoint must be an absolute http or https URL"):
+        RetrievalConfig(f"http://a.example/x{char}y", SECRET)
+
+
+@pytest.mark.parametrize("secret", ["Bearer " + "aB3%/" * 1637, "a" * 8192, "长 " * 2048])
+@pytest.mark.parametrize("size", [0, 90_000])
+def test_long_authorization_does_not_hold_the_loop(live, secret, size):
+    body = json.dumps({"x": "y" * size, "memory_retrieval": BLOCK | {"authorization": secret}})
+    request = Request("POST", LIVES_PATH, (("Host", "localhost"),), body.encode(), client="127.0.0.1")
+    started = time.thread_time()
+    answer = live(request)
+    assert time.thread_time() - started < 0.2
+    reply = answer if isinstance(answer, Reply) else asyncio.run(_awaited(answer))
+    assert reply.status == 200
+
+
+def test_long_authorization_is_masked_however_it_is_written(live):
+    secret = "Bearer " + "aB3%/长" * 1000
+    token = secret[7:]
+    texts = [token, quote(token, safe=""), quote(token[:4000]) + token[4000:], json.dumps(token), token[:500]]
+    body = {
+        "notes": [f"use {text}!" for text in texts],
+        "memory_retrieval": BLOCK | {"authorization": secret},
+    }
+    live_id = ok(live, "POST", LIVES_PATH, body)["live"]["id"]
+    notes = ok(live, "GET", f"{LIVES_PATH}/{live_id}")["live"]["notes"]
+    assert [note.replace('"', "") for note in notes] == ["use ***!"] * len(texts)
 
 
 @pytest.mark.parametrize("field", ["endpoint", "authorization"])
@@ -220,6 +264,17 @@ def test_authorization_is_never_shown_again(live):
     assert "use ***" in seen
 
 
+def test_every_text_in_a_secret_field_is_masked(live):
+    body = {"access_token": ["v", ["w"]], "secret": {"v": "x", "n": 7, "": [{"name": "y"}]}, "token": ""}
+    live_id = ok(live, "POST", LIVES_PATH, body)["live"]["id"]
+    shown = ok(live, "GET", f"{LIVES_PATH}/{live_id}")["live"]
+    assert {name: shown[name] for name in body} == {
+        "access_token": ["***", ["***"]],
+        "secret": {"v": "***", "n": 7, "": [{"name": "***"}]},
+        "token": "",
+    }
+
+
 def test_secrets_in_the_endpoint_are_masked(live):
     live_id = create(live, endpoint="https://a.example/m?token=abcdefgh123&x=1")
     shown = ok(live, "GET", f"{LIVES_PATH}/{live_id}")["live"]["memory_retrieval"]["endpoint"]
@@ -291,6 +346,57 @@ def test_sessions_with_large_fields_are_bounded_by_their_size():
     lives = Lives(max_bytes=1000)
     ids = [lives.create({"image": "x" * 600}).id for _ in range(2)]
     assert [each.id for each in lives.page(9)[0]] == ids[1:]
+
+
+# ---- pages of other origins
+
+CALLS = [("POST", LIVES_PATH), ("GET", LIVES_PATH), ("GET", f"{LIVES_PATH}/1")]
+FOREIGN = [
+    (("Origin", "http://evil.example"), 'a page of "http://evil.example" cannot use the live sessions at '),
+    (("Origin", "null"), 'a page of "null" cannot use the live sessions at '),
+    (("Sec-Fetch-Site", "cross-site"), "a page of another origin cannot use the live sessions "),
+    (("Sec-Fetch-Site", "same-site"), "a page of another origin cannot use the live sessions "),
+]
+
+
+def forbidden(reply):
+    """Return the message of a refusal in the vendor's form."""
+    error = json.loads(reply.body)
+    assert (reply.status, error["code"], error["reason"], error["metadata"]) == (403, 403, "FORBIDDEN", {})
+    return error["message"]
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+@pytest.mark.parametrize(("header", "message"), FOREIGN)
+def test_page_of_another_origin_is_refused(live, method, path, header, message):
+    assert forbidden(send(live, method, path, {}, header)).startswith(message)
+    assert live.lives.page(1)[0] == []
+
+
+def test_page_of_another_origin_is_refused_where_others_may_reach_the_server():
+    live = Live(Lives(), host="0.0.0.0")
+    forbidden(send(live, "POST", LIVES_PATH, {}, ("Origin", "http://evil.example"), host="box.example:8766"))
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_name_that_only_leads_to_this_machine_is_refused(live, method, path):
+    message = forbidden(send(live, method, path, {}, host="evil.example:8766"))
+    assert message.startswith("the Host header must name this server, as localhost or 127.0.0.1, not ")
+
+
+def test_any_name_is_taken_where_others_may_reach_the_server():
+    ok(Live(Lives(), host="0.0.0.0"), "POST", LIVES_PATH, {}, host="box.example", client="192.0.2.7")
+
+
+def test_page_of_the_same_origin_and_any_media_type_are_taken(live):
+    own = (("Origin", "http://127.0.0.1:8766"), ("Sec-Fetch-Site", "same-origin"))
+    ok(live, "POST", LIVES_PATH, {}, *own)
+    headers = (("Host", "localhost:8766"), ("Content-Type", "text/plain"))
+    assert live(Request("POST", LIVES_PATH, headers, b"{}", client="127.0.0.1")).status == 200
+
+
+def test_token_is_not_asked_for_by_live_sessions():
+    ok(Live(Lives(), token="t"), "GET", LIVES_PATH)
 
 
 # ---- methods and paths

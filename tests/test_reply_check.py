@@ -142,6 +142,55 @@ def test_wrong_argument_is_named(arguments, message):
         check_reply(*arguments)
 
 
+LEADS = [
+    ",",
+    " ",
+    "\n",
+    "\r\n",
+    "。",
+    ".",
+    "…",
+    "🌙",
+    "\ud83c",
+    "\u200b",
+    "\ufe0f",
+    "\u0301",
+    "- ",
+    "“",
+    "《",
+    "*",
+    "`",
+]
+
+
+@pytest.mark.parametrize("lead", LEADS, ids=ascii)
+def test_reply_after_many_leading_units_is_judged_as_without_them(lead):
+    start = perf_counter()
+    reply = lead * 20_000 + "你喜欢纸质书。"
+    found = check_reply(reply, ["阿澈", CONCLUSION_THEN_REASONS], ["纸质书"])
+    assert [flaw.kind for flaw in found if flaw.kind != "machinery"] in (
+        ["missing", "stated", "structure"],
+        ["missing", "structure", "stated"],
+    )
+    assert all(flaw.quote == reply[flaw.start : flaw.end] != "" for flaw in found[1:])
+    assert perf_counter() - start < 5
+
+
+def test_good_reply_after_many_leading_units_has_no_flaw():
+    reply = "，" * 20_000 + "阿澈，听雨声吧。第一，没有人声；第二，你听着睡得快。"
+    assert check_reply(reply, ["阿澈", CONCLUSION_THEN_REASONS], ["纸质书"]) == []
+
+
+def test_place_of_a_structure_after_many_leading_units_is_in_the_whole_reply():
+    (flaw,) = check_reply("，" * 20_000 + "第一，你累了。第二，很晚了。", [CONCLUSION_THEN_REASONS])
+    assert (flaw.start, flaw.quote) == (20_000, "第一，你累了。")
+
+
+def test_many_items_in_one_sentence_are_a_fault_of_structure():
+    (flaw,) = check_reply("早点睡：a；b；c；d；e；f；g；h；i", [CONCLUSION_THEN_REASONS])
+    assert flaw.kind == "structure"
+
+
 def test_code_that_was_asked_for_is_no_machinery():
     reply = 'Here you are:\n```python\nquery = {"id": user_id, "memory_types": []}\n```\nSleep well!'
     assert check_reply(reply) == []
@@ -167,6 +216,7 @@ def test_json_in_a_block_of_code_is_machinery():
         "《",
         "```",
         "我查了数据库，",
+        "```a```我查了数据库，",
     ],
 )
 def test_hostile_reply_takes_little_time(part):

@@ -20,6 +20,9 @@ _LINE_END = re.compile("[\n\r\u2028\u2029]")
 _AROUND = 24
 """So many characters are shown around a quotation that is in a long line."""
 _LONGEST_QUOTE = 60
+_MOST_SHOWN = 50
+"""So many flaws are shown as text [ours]; the others are counted."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @click.command("reply-check", short_help="Check what the digital human said.")
@@ -60,9 +63,12 @@ def command(
     reply = _reply(text, file)
     flaws = check_reply(reply, [*([DEMO[demo - 1].point] if demo else ()), *remembers], unsure)
     if form == "json":
-        click.echo(json.dumps({"flaws": [flaw.to_json() for flaw in flaws]}, ensure_ascii=False, indent=2))
+        shown = json.dumps({"flaws": [flaw.to_json() for flaw in flaws]}, ensure_ascii=False, indent=2)
+        click.echo(_SURROGATE.sub(lambda char: f"\\u{ord(char[0]):04x}", shown))
     else:
-        click.echo("\n\n".join([*(_shown(flaw, reply) for flaw in flaws), count(len(flaws), "flaw")]))
+        click.echo(
+            "\n\n".join([*(_shown(flaw, reply) for flaw in flaws[:_MOST_SHOWN]), _counted(len(flaws))])
+        )
     if flaws:
         raise SystemExit(1)
 
@@ -84,12 +90,20 @@ def _reply(text: str | None, file: BinaryIO | None) -> str:
         raise click.UsageError(f"cannot read the reply: {error.strerror}") from None
 
 
+def _counted(flaws: int) -> str:
+    """Return how many flaws there are, and how many of them are not shown."""
+    if flaws <= _MOST_SHOWN:
+        return count(flaws, "flaw")
+    return f"{flaws} flaws, {flaws - _MOST_SHOWN} more than are shown; --format json prints them all"
+
+
 def _shown(flaw: Flaw, reply: str) -> str:
     """Return a flaw with the line that it is in, and marks below the very piece."""
     if not flaw.quote:
-        return f"{flaw.kind}: {flaw.message}"
-    before, quote = _LINE_END.split(reply[: flaw.start])[-1], flaw.quote
-    after = _LINE_END.split(reply[flaw.end :], maxsplit=1)[0]
+        return f"{flaw.kind}: {_visible(flaw.message)}"
+    before = _LINE_END.split(reply[max(flaw.start - _AROUND - 1, 0) : flaw.start])[-1]
+    quote = flaw.quote
+    after = _LINE_END.split(reply[flaw.end : flaw.end + _AROUND + 1], maxsplit=1)[0]
     if len(before) > _AROUND:
         before = f"…{before[-_AROUND:]}"
     if len(quote) > _LONGEST_QUOTE:
@@ -97,9 +111,8 @@ def _shown(flaw: Flaw, reply: str) -> str:
     if len(after) > _AROUND:
         after = f"{after[:_AROUND]}…"
     start, marked, rest = _visible(before), _visible(quote), _visible(after)
-    return (
-        f"{flaw.kind}: {flaw.message}\n  {start}{marked}{rest}\n  {' ' * _width(start)}{'^' * _width(marked)}"
-    )
+    marks = f"{' ' * _width(start)}{'^' * _width(marked)}"
+    return f"{flaw.kind}: {_visible(flaw.message)}\n  {start}{marked}{rest}\n  {marks}"
 
 
 def _visible(text: str) -> str:

@@ -16,10 +16,10 @@ from urllib.parse import parse_qsl
 
 from memmock import strictjson
 from memmock.admin import PREFIX
-from memmock.admin.gate import PRIVATE, Gate
+from memmock.admin.gate import PRIVATE, Gate, is_local
 from memmock.contract import MEMORY_TYPES, Retrieval
 from memmock.errors import MemmockError
-from memmock.http import Delivery, Handler, Headers, How, Reply, Request, Sent
+from memmock.http import JSON_TYPE, Delivery, Handler, Headers, How, Reply, Request, Sent
 from memmock.journal import Journal
 from memmock.live.retrieved import Retrieved, aretrieve
 from memmock.live.sessions import Lives, NoSuchLiveError, RefusedError, mask_for
@@ -39,9 +39,9 @@ def retrieve_path(live_id: str) -> str:
     return f"{_CONTROL}/{live_id}/retrieve"
 
 
-_LARGE_BYTES = 128 * 1024
+_LARGE_BYTES = 16 * 1024
 """A body over this is read in a thread, since it would keep the other clients waiting."""
-_REASONS = {400: "BAD_REQUEST", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+_REASONS = {400: "BAD_REQUEST", 403: "FORBIDDEN", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 
 class Live:
@@ -80,6 +80,8 @@ class Live:
         received_at, start = time.time(), time.perf_counter()
         path = request.path
         if path == LIVES_PATH or path.startswith(f"{LIVES_PATH}/"):
+            if (why := self._unwanted(request)) is not None:
+                return self._noted(request, _refused(403, why), received_at, start)
             if len(request.body) > _LARGE_BYTES:
                 answer = asyncio.to_thread(self._vendor, request, path)
                 return self._later(request, answer, received_at, start)
@@ -110,6 +112,21 @@ class Live:
 
     # ---- the live service's API
 
+    def _unwanted(self, request: Request) -> str | None:
+        """Return why a request is not let in: what a page of another origin can make a browser send."""
+        origin, own = request.header("Origin"), f"http://{request.header('Host')}"
+        if origin is not None and origin != own:
+            return f"a page of {shortened(origin)} cannot use the live sessions at {shortened(own)}"
+        site = request.header("Sec-Fetch-Site")
+        if site is not None and site not in ("same-origin", "none"):
+            return (
+                f"a page of another origin cannot use the live sessions (Sec-Fetch-Site: {shortened(site)})"
+            )
+        if not is_local(self._gate.host):  # others may reach it, by whatever name
+            return None
+        refusal = self._gate.refusal(request._replace(method="GET"), proof=False)
+        return None if refusal is None else str(strictjson.parse(refusal.body)["error"]["message"])
+
     def _vendor(self, request: Request, path: str) -> Reply:
         live_id = path[len(LIVES_PATH) + 1 :] if path != LIVES_PATH else None
         allowed = ("GET",) if live_id is not None else ("POST", "GET")
@@ -118,7 +135,8 @@ class Live:
             return _refused(405, message, headers=(("Allow", ", ".join(allowed)),))
         try:
             if live_id is not None:
-                return Reply.json({"live": self.lives.get(live_id).to_json()})
+                body = b'{"live":' + self.lives.get(live_id).to_json() + b"}"
+                return Reply(200, (("Content-Type", JSON_TYPE),), body)
             return self._created(request) if request.method == "POST" else self._page(request)
         except NoSuchLiveError as error:
             return _refused(404, str(error))
@@ -171,12 +189,15 @@ class Live:
         except ValueError as error:
             return Reply.error(400, "invalid_request", str(error))
 
+        def shown(retrieved: Retrieved) -> Reply:
+            return Reply.json(retrieved.to_json(mask_for(config.authorization)))
+
         async def made() -> Reply:
             started_at = time.time()
             retrieved = await aretrieve(config, retrieval)
             if self.retrievals is not None:
                 _note(self.retrievals, retrieved, started_at)
-            return Reply.json(retrieved.to_json(mask_for(config.authorization)))
+            return await asyncio.to_thread(shown, retrieved)
 
         return made()
 

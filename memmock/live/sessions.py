@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -34,6 +35,8 @@ LIVE_DURATION_S = 600
 _MASKED_CHARS = 4
 """From so many characters on an authorization is hidden wherever it stands; a shorter one is in words."""
 _DEEPEST = 60
+_OURS = ("id", "status", "live_duration", "created_at")
+"""Fields of a session that are never those that it was created with."""
 
 
 class RefusedError(MemmockError):
@@ -52,15 +55,22 @@ class NoSuchLiveError(MemmockError):
 class LiveSession:
     """One live session.
 
-    `given` is the body that it was created with, secrets masked. `config` is None when memory retrieval is
-    not enabled. `created_at` is in whole seconds since the epoch; `size` is about what it weighs, in bytes.
+    `body` is what it was created with, secrets masked, as JSON: many objects that stay would make every
+    collection of garbage long. `config` is None when memory retrieval is not enabled, `has_block` says
+    whether it was spoken of. `created_at` is in whole seconds since the epoch.
     """
 
     id: str
     created_at: int
-    given: dict[str, Any] = field(repr=False)
+    body: bytes = field(repr=False)
+    call_mode: str
+    has_block: bool = field(repr=False)
     config: RetrievalConfig | None
-    size: int = field(repr=False)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What it was created with, secrets masked."""
+        return dict(json.loads(self.body))
 
     @property
     def settings(self) -> RetrievalConfig:
@@ -72,7 +82,7 @@ class LiveSession:
         if self.config is None:
             why = (
                 "its memory_retrieval has enabled false"
-                if "memory_retrieval" in self.given
+                if self.has_block
                 else "it was created without memory_retrieval"
             )
             raise MemmockError(f"memory retrieval is not enabled for live {self.id}: {why}")
@@ -80,17 +90,17 @@ class LiveSession:
 
     def summary(self) -> dict[str, Any]:
         """Return what CreateLive answers as `live`."""
-        mode = self.given.get("call_mode")
         return {
             "id": self.id,
             "status": "waiting",
             "live_duration": LIVE_DURATION_S,
-            "call_mode": mode if isinstance(mode, str) and mode else "video",
+            "call_mode": self.call_mode,
         }
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all that is known of the session, the fields it was created with included."""
-        return {**self.given, **self.summary(), "created_at": str(self.created_at)}
+    def to_json(self) -> bytes:
+        """Return all that is known of the session as JSON, the fields it was created with included."""
+        facts = encode_json({name: value for name, value in self.summary().items() if name != "call_mode"})
+        return self.body[:-1] + b"," + facts[1:-1] + b',"created_at":"%d"}' % self.created_at
 
     def rtc(self) -> dict[str, Any]:
         """Return what CreateLive answers as `rtc`: nothing that could be joined [ref for the names]."""
@@ -144,15 +154,18 @@ class Lives:
         """
         config = self._config(given)
         shown = _shown(given)
-        size = len(encode_json(shown))
+        mode = shown.get("call_mode")
+        shown["call_mode"] = mode = mode if isinstance(mode, str) and mode else "video"
+        body = encode_json({name: value for name, value in shown.items() if name not in _OURS})
+        has_block = "memory_retrieval" in given
         with self._lock:
             number = str(self._first + self._created * self._step)
-            session = LiveSession(number, int(time.time()), shown, config, size)
+            session = LiveSession(number, int(time.time()), body, mode, has_block, config)
             self._created += 1
             self._kept[number] = session
-            self._bytes += size
+            self._bytes += len(body)
             while len(self._kept) > self.max_lives or (self._bytes > self._max_bytes and len(self._kept) > 1):
-                self._bytes -= self._kept.pop(next(iter(self._kept))).size
+                self._bytes -= len(self._kept.pop(next(iter(self._kept))).body)
         return session
 
     def _config(self, given: Mapping[str, Any]) -> RetrievalConfig | None:
@@ -231,15 +244,14 @@ def _shown(given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(shown)
 
 
-def _masked(value: Any, depth: int = 0) -> Any:
-    """Mask the texts that are secret by their name, and leave out what stands too deep to be walked."""
+def _masked(value: Any, depth: int = 0, *, secret: bool = False) -> Any:
+    """Mask the texts in what is secret by its name, and leave out what stands too deep to be walked."""
     if depth > _DEEPEST:
         return "…"
     if isinstance(value, list):
-        return [_masked(item, depth + 1) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: MASK if isinstance(item, str) and item and is_secret(name) else _masked(item, depth + 1)
-        for name, item in value.items()
-    }
+        return [_masked(item, depth + 1, secret=secret) for item in value]
+    if isinstance(value, dict):
+        return {
+            name: _masked(item, depth + 1, secret=secret or is_secret(name)) for name, item in value.items()
+        }
+    return MASK if secret and isinstance(value, str) and value else value

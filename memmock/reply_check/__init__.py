@@ -111,11 +111,10 @@ def _told_of_machinery(prose: Prose) -> Iterator[Flaw]:
 
 def _structure(prose: Prose) -> Iterator[Flaw]:
     if (found := fault(prose)) is not None:
-        yield _flaw("structure", f"the reply {found.says}", prose, *found.span)
+        start, end = found.span
+        yield Flaw("structure", f"the reply {found.says}", prose.original[start:end], start, end)
 
 
-def _flaw(
-    kind: Literal["machinery", "stated", "structure"], message: str, prose: Prose, start: int, end: int
-) -> Flaw:
+def _flaw(kind: Literal["machinery", "stated"], message: str, prose: Prose, start: int, end: int) -> Flaw:
     span = prose.original_span(start, end)
     return Flaw(kind, message, prose.original[span.start : span.end], span.start, span.end)

@@ -9,6 +9,7 @@ as well be about the user's own work is let pass where the reply has been speaki
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,6 +84,7 @@ def signs(prose: Prose) -> Iterator[Sign]:
     """Yield what tells of machinery, in the order of the text, no place twice."""
     found = []
     code = [Span(*match.span()) for match in _CODE.finditer(prose.text)]
+    starts = [block.start for block in code]
     for number, sentence in enumerate(prose.sentences):
         there = {needs for needs in _needs() if needs.search(prose.text, *sentence)}
         for pattern in _patterns():
@@ -92,7 +94,8 @@ def signs(prose: Prose) -> Iterator[Sign]:
                 span = Span(
                     match.start("what") if "what" in match.groupdict() else match.start(), match.end()
                 )
-                if any(block.start <= span.start < block.end for block in code):
+                block = bisect_right(starts, span.start) - 1
+                if block >= 0 and span.start < code[block].end:
                     continue
                 if not _is_excused(prose, number, span, firm=pattern.firm):
                     found.append(Sign(pattern.says, span))

@@ -57,6 +57,14 @@ _END = (
     + _LOOKUP
     + "|found|got|here)))"
 )
+_THEN_YOU = (
+    r"(?=[\s.,:;!?—-]*(?:(?:and|ah|yes|okay|ok|hmm|so|oh|right|well|found it|here it is|there it is|it says"
+    r"|it shows|i (?:see|found)|that)\b[\s.,:;!?—-]*){0,4}"
+    r"(?:you (?:\w+ )?(?:like|love|prefer|hate|dislike|enjoy|said|told|mentioned|asked|want|live|work|go by"
+    r"|drink|don't|do not|quit)\b|you're (?:allergic|called|named)\b"
+    r"|your (?:\w+ )?(?:name|nickname|favou?rite|preference|birthday|budget|password)\b))"
+)
+"""Goes on with what is remembered of the user."""
 _SAYS = (
     r"(?:(?:just|also|has|have|already|only|clearly|still|then) ){0,2}(?:returned|returns|responded"
     r"|responds|says|said|shows?|showed|reports?|reported"
@@ -122,6 +130,18 @@ FIRM = {
         rf"{_I}(?:don't|do not|no longer) have access to (?:{_THE})?{_KIND}{_STORE}{_OTHERS}",
         r"\b(?:according to|based on|per|as per) (?:my|our) (?:internal |stored |own )?(?:records?|logs?"
         r"|files?|data)(?![\w-])(?! (?:collection|player|label|you))",
+        rf"{_I}(?:check|consult|search|review|scan|go through|went through"
+        r"|look(?:ed|ing)? (?:through|at|in|into))"
+        r"(?:ed|ing)? (?:through |in )?(?:my|our) (?:internal |stored |saved |own ){0,2}"
+        r"(?:records?|logs?|files?|data)"
+        rf"(?![\w-]){_THEN_YOU}",
+        r"\b(?:let me|lemme|allow me to)(?: just| quickly| first)? (?:check|consult|search|review) (?:my|our)"
+        r" (?:internal |stored |saved |own ){0,2}(?:records|logs|data)(?=[.!\s]*$)",
+        r"\b(?:according to|based on|per|as per|judging by|going by|based off) (?:your|the|my|our)"
+        r" (?:(?:stored|saved|recorded|retrieved|logged|cached|registered) (?:user |personal )?"
+        r"(?:preferences?|memor(?:y|ies)|data|information|info|details|profiles?|records?|likes|history)"
+        r"|(?:preferences?|profile|data|details|history) (?:on file|on record))(?![\w-])"
+        r"(?! (?:from|on|in|of) (?:the|your|his|her|their)\b)",
         r"\b(?:my|our) (?:internal |stored )?(?:records?|logs?|data|files?) (?:show|say|indicate|tell"
         r"|suggest|reflect)s?\b",
         r"\bmy (?:\w+ )?(?:databases?|db|knowledge ?base|memory (?:banks?|stores?|systems?|modules?"

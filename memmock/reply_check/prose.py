@@ -41,6 +41,11 @@ class Prose:
         self.sentences = list(_sentences(self.text))
         self._sentence_ends = [span.end for span in self.sentences]
 
+    @property
+    def first_letter(self) -> int:
+        """Where the first letter is in the original text, or what it is joined to. There must be one."""
+        return self._starts[self._places[0]]
+
     def original_span(self, start: int, end: int) -> Span:
         """Return where a part of the folded text is in the original one, without white space around it.
 
@@ -98,7 +103,9 @@ _LONGEST_SENTENCE = 500
 def _sentences(text: str) -> Iterator[Span]:
     for span in _whole_sentences(text):
         for start in range(span.start, span.end, _LONGEST_SENTENCE):
-            yield Span(start, min(start + _LONGEST_SENTENCE, span.end))
+            end = min(start + _LONGEST_SENTENCE, span.end)
+            if any(map(_is_letter, text[start:end])):
+                yield Span(start, end)
 
 
 def _whole_sentences(text: str) -> Iterator[Span]:

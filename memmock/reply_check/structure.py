@@ -16,7 +16,7 @@ FEWEST, MOST = 2, 3
 
 
 class Fault(NamedTuple):
-    """What is wrong with the structure, and where."""
+    """What is wrong with the structure, and where in the original text."""
 
     says: str
     span: Span
@@ -25,10 +25,23 @@ class Fault(NamedTuple):
 def fault(prose: Prose) -> Fault | None:
     """Return what is wrong with a reply that should give a conclusion, then two or three reasons.
 
-    Only the start of a very long reply is looked at.
+    Only the start of a very long reply is looked at, from shortly before its first letter. The reply has one.
     """
+    cut = 0
     if len(prose.original) > _LOOKED_AT:
-        prose = Prose(prose.original[:_LOOKED_AT])
+        begin = prose.first_letter
+        start = Prose(prose.original[max(begin - _LED_BY, 0) : begin + _LOOKED_AT])
+        if start.letters:
+            prose, cut = start, max(begin - _LED_BY, 0)
+    found = _fault(prose)
+    if found is None:
+        return None
+    place = prose.original_span(*found.span)
+    return Fault(found.says, Span(place.start + cut, place.end + cut))
+
+
+def _fault(prose: Prose) -> Fault | None:
+    """Return the fault, with its place in the folded text."""
     reasons = _Reasons.of(prose)
     text = prose.text
     if reasons.marked and not _says_something(text[: reasons.marked[0].start]):
@@ -50,12 +63,14 @@ def fault(prose: Prose) -> Fault | None:
         return Fault(f"gives {given} for its conclusion; there should be two or three", place)
     if not reasons.marked and reasons.most > _MOST_UNMARKED:
         says = "marks no reasons, as with 第一, 1. or because; two or three should follow the conclusion"
-        return Fault(says, prose.sentences[1])
+        return Fault(says, prose.sentences[min(1, len(prose.sentences) - 1)])
     return None
 
 
 _MOST_UNMARKED = 6
 _LOOKED_AT = 2_000
+_LED_BY = 40
+"""So many characters before the first letter are looked at too: they may be a bullet or a bracket."""
 
 
 class _Reasons(NamedTuple):
