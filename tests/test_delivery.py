@@ -589,6 +589,8 @@ def refused(port: int) -> bool:
         Wire(port).socket.close()
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:  # the listener was closed while the connection was made
+        return False
     return False
 
 
