@@ -352,6 +352,19 @@ def check_own(path: str | PathLike[str]) -> None:
         raise MemmockError(f"{path}: {error.strerror or error}") from None
 
 
+def write_own(path: str | PathLike[str], content: bytes) -> None:
+    """Put a file that memmock writes anew each time in place.
+
+    Raises:
+        MemmockError: what is there is somebody else's, or it cannot be written.
+    """
+    check_own(path)
+    try:
+        replace(path, content)
+    except OSError as error:
+        raise MemmockError(f"{path}: {error.strerror or error}") from None
+
+
 def replace(path: str | PathLike[str], content: bytes) -> None:
     """Put a file in place at once, on the disk when this returns; it is the old one when that fails.
 

@@ -21,7 +21,6 @@ from memmock.conformance.finding import Finding, Result
 from memmock.conformance.reproduction import made_from, secrets_of
 from memmock.conformance.session import Target
 from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES, DEFAULT_TIMEOUT_MS
-from memmock.errors import MemmockError
 from memmock.redaction import SECRET_NAME, Redactor, mask_of
 from memmock.strictjson import printable
 
@@ -72,11 +71,7 @@ def write_tests(result: Result, directory: str | PathLike[str], target: Target) 
     if not result.findings:
         return None
     path = Path(directory) / FILE_NAME
-    documents.check_own(path)
-    try:
-        documents.replace(path, source(result.findings, target).encode())
-    except OSError as error:
-        raise MemmockError(f"{path}: {error.strerror or error}") from None
+    documents.write_own(path, source(result.findings, target).encode())
     return path
 
 

@@ -45,10 +45,7 @@ def write_scenarios(result: Result, path: str | PathLike[str]) -> None:
     """
     path = Path(path)
     check_path(path)
-    try:
-        documents.replace(path, text_of(result, path.name).encode())
-    except OSError as error:
-        raise MemmockError(f"{path}: {error.strerror or error}") from None
+    documents.write_own(path, text_of(result, path.name).encode())
 
 
 def check_path(path: str | PathLike[str]) -> None:

@@ -20,7 +20,6 @@ from memmock.consumer_conformance.act import DEFAULT_TIMEOUT_MS, PLAIN, Act
 from memmock.consumer_conformance.finding import Finding, Result
 from memmock.consumer_conformance.secrets import Hide, hiding
 from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES
-from memmock.errors import MemmockError
 from memmock.strictjson import printable
 
 FILE_NAME = "test_memmock_consumer_findings.py"
@@ -67,11 +66,7 @@ def write_tests(result: Result, directory: str | PathLike[str], command: Sequenc
     if not result.findings:
         return None
     path = Path(directory) / FILE_NAME
-    documents.check_own(path)
-    try:
-        documents.replace(path, source(result, command).encode())
-    except OSError as error:
-        raise MemmockError(f"{path}: {error.strerror or error}") from None
+    documents.write_own(path, source(result, command).encode())
     return path
 
 
