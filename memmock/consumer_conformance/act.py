@@ -9,7 +9,7 @@ from typing import Any
 
 from memmock.consumer_conformance.subject import Told
 from memmock.contract import DEFAULT_MAX_RESPONSE_BYTES
-from memmock.http import Headers, Reply, Request, Sent
+from memmock.http import Reply, Request, Sent
 from memmock.reply_case import ReplyCase
 from memmock.scenarios import Outcome, Scenario, Stage
 from memmock.scenarios.scenario import Door
@@ -87,11 +87,6 @@ class Arrival:
     elsewhere: bool = False
     sent: Sent | None = None
     sent_bytes: int = 0
-
-    @property
-    def headers(self) -> Headers:
-        """Those of the request."""
-        return self.request.headers
 
 
 @dataclass(frozen=True)
